@@ -234,6 +234,7 @@ Tensor BertForMaskedLm::logits(const BertInput& input, const Tensor& positions) 
 }
 
 TextOutput BertForMaskedLm::run(const TextInput& input) const {
+  refuse_packed(input, "bert");
   return score_words(logits({.tokens = input.tokens}, input.positions), input.labels);
 }
 
@@ -254,6 +255,7 @@ Tensor BertForSpans::loss(const Logits& logits, const Tensor& starts, const Tens
 }
 
 TextOutput BertForSpans::run(const TextInput& input) const {
+  refuse_packed(input, "bert");
   const Logits both =
       logits({.tokens = input.tokens, .segments = input.segments, .keys = input.lengths});
   return {.loss = loss(both, input.labels, input.ends), .start = both.start, .end = both.end};

@@ -166,6 +166,7 @@ Tensor Gpt2::logits(const Tensor& tokens) const {
 }
 
 TextOutput Gpt2::run(const TextInput& input) const {
+  refuse_packed(input, "gpt2");
   return score_words(logits(input.tokens), input.labels);
 }
 

@@ -1,5 +1,8 @@
 #include "models/text_model.h"
 
+#include <string>
+#include <utility>
+
 #include "models/config_json.h"
 #include "models/text/token_batch.h"
 #include "ops/autograd/autograd.h"
@@ -9,6 +12,15 @@
 #include "runtime/core/errors.h"
 
 namespace tidemark {
+
+void refuse_packed(const TextInput& input, const char* network) {
+  for (const auto& [tensor, name] :
+       {std::pair{&input.loss_scale, "loss_scale"}, std::pair{&input.starts, "starts"}}) {
+    if (!*tensor) continue;
+    throw UsageError("[" + std::string(network) + "] '" + name +
+                     "' is given, which this network does not take");
+  }
+}
 
 TextOutput score_words(const Tensor& logits, const Tensor& labels) {
   TextOutput output{.loss = cross_entropy(logits, labels)};

@@ -57,6 +57,10 @@ class TextModel : public Module {
   virtual TextOutput run(const TextInput& input) const = 0;
 };
 
+// Throws UsageError, beginning with `network`, if the input has what only Llama and its kin
+// take: loss_scale or starts.
+void refuse_packed(const TextInput& input, const char* network);
+
 // The output of a network that predicts words: logits (P, vocabulary), labels (P). The loss is
 // the mean cross entropy.
 TextOutput score_words(const Tensor& logits, const Tensor& labels);

@@ -32,6 +32,11 @@ CASES = [
     (TYPES.Q4_1, (1, 3, 96), [0, 2]),
     (TYPES.Q4_K, (3, 512), [0, 2]),
     (TYPES.Q6_K, (2, 3, 256), [208]),
+    (TYPES.Q5_0, (3, 64), [0]),
+    (TYPES.Q5_1, (2, 96), [0, 2]),
+    (TYPES.Q2_K, (2, 256), [80, 82]),
+    (TYPES.Q3_K, (2, 256), [108]),
+    (TYPES.Q5_K, (2, 256), [0, 2]),
 ]
 
 
@@ -77,7 +82,7 @@ def write_types(golden):
         raw = data if kind == TYPES.F32 else data.view(np.uint8)
         writer.add_tensor(kind.name, raw, raw_dtype=kind)
         expected[kind.name] = gguf.dequantize(raw, kind).reshape(shape)
-    writer.add_tensor("Q5_0", random_tensor(random, TYPES.Q5_0, (2, 32), [0]), raw_dtype=TYPES.Q5_0)
+    writer.add_tensor("Q8_K", random_tensor(random, TYPES.Q8_K, (2, 256), []), raw_dtype=TYPES.Q8_K)
     write(writer)
     safetensors.numpy.save_file(expected, golden / "gguf_types.safetensors")
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/golden/tokenizers.json.gz: small tokenizers of the kinds that language models use,
-trained on data/text, with what Hugging Face's tokenizers compute from hard texts; and chats as
-Jinja renders them.
+trained on data/text, with what Hugging Face's tokenizers compute from hard texts.
 
-    pip install tokenizers==0.23.* jinja2
+    pip install tokenizers==0.23.*
     scripts/make_tokenizer_golden.py [--out tests/golden]
 
 The regular expressions are those of the models named: their text decides which words there are.
@@ -15,7 +14,6 @@ import gzip
 import json
 import pathlib
 
-import jinja2
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                         pre_tokenizers, processors, trainers)
 
@@ -229,100 +227,6 @@ def many_steps():
 
 CASES = [gpt2, roberta, llama3, qwen2, smollm2, llama2, mistral, bert_uncased, bert_cased, clip,
          prefixes, metaspaces, many_steps]
-# Templates in the forms of the families, shortened.
-CHAT_ML = """{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system
-You are a "test", it's said.<|im_end|>
-' }}{% endif %}{{'<|im_start|>' + message['role'] + '
-' + message['content'] + '<|im_end|>' + '
-'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant
-' }}{% endif %}""".replace("it's", "it\\'s")
-CHAT_ML_WITH_DASHES = """
-{%- if messages[0].role == 'system' %}
-    {{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}
-{%- else %}
-    {{- '<|im_start|>system\\nBe brief.<|im_end|>\\n' }}
-{%- endif %}
-{%- for message in messages %}
-    {#- The first is written already. #}
-    {%- if not (loop.first and message.role == "system") %}
-        {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}
-    {%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\\n' }}
-{%- endif %}
-"""
-LLAMA2_CHAT = """{% set system_message = messages[0]['content'] if messages[0]['role'] == 'system' else none %}
-{% for message in (messages[1:] if system_message else messages) %}
-{% if loop.first and system_message %}
-{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' + message['content'] %}
-{% else %}
-{% set content = message['content'] %}
-{% endif %}
-{%- if message['role'] == 'user' -%}
-{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}
-{%- else -%}
-{{ ' ' + content.strip() + ' ' + eos_token }}
-{%- endif -%}
-{% endfor %}"""
-LLAMA3_CHAT = """{% for message in messages %}{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>
-
-'+ message['content'] | trim + '<|eot_id|>' %}{{ bos_token if loop.first }}{{ content }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>
-
-' }}{% endif %}"""
-LLAMA31_CHAT = """{{- bos_token }}
-{%- set date_string = "26 Jul 2024" %}
-{%- set has_system = messages[0]['role'] == 'system' %}
-{{- "<|start_header_id|>system<|end_header_id|>\\n\\n" }}
-{{- "Cutting Knowledge Date: December 2023\\n" }}
-{{- "Today Date: " + date_string + "\\n\\n" }}
-{{- messages[0]['content'] | trim if has_system }}
-{{- "<|eot_id|>" }}
-{%- for message in (messages[1:] if has_system else messages) %}
-    {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n'+ message['content'] | trim + '<|eot_id|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}
-{%- endif %}"""
-MISTRAL_CHAT = """{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% else %}{{ message['content'] + eos_token}}{% endif %}{% endfor %}"""
-ZEPHYR_CHAT = """{% for message in messages %}
-{% if message['role'] == 'user' %}
-{{ '<|user|>\\n' + message['content'] + eos_token }}
-{% elif message['role'] == 'system' %}
-{{ '<|system|>\\n' + message['content'] + eos_token }}
-{% else %}
-{{ '<|assistant|>\\n'  + message['content'] + eos_token }}
-{% endif %}
-{% endfor %}
-{% if add_generation_prompt %}
-{{ '<|assistant|>' }}
-{% endif %}"""
-CHATS = [("chatml", CHAT_ML), ("chatml", CHAT_ML_WITH_DASHES), ("llama-2", LLAMA2_CHAT),
-         ("llama-3", LLAMA3_CHAT), ("llama-3.1", LLAMA31_CHAT), ("mistral", MISTRAL_CHAT),
-         ("zephyr", ZEPHYR_CHAT)]
-CONVERSATIONS = [
-    [("user", "Hi")],
-    [("user", " What is\n2 + 2? "), ("assistant", " Four.\n"), ("user", "Danke, 谢谢 😀"),
-     ("assistant", "\u00a0You're welcome\u3000")],
-    [("system", " Answer \"briefly\". "), ("user", "a"), ("assistant", ""), ("user", "\n")],
-]
-
-
-def render(template, conversation, prompt):
-    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
-    begin = "<|begin_of_text|>" if "eot_id" in template else "<s>"
-    return environment.from_string(template).render(
-        messages=[{"role": role, "content": content} for role, content in conversation],
-        add_generation_prompt=prompt, bos_token=begin, eos_token="</s>")
-
-
-def chat(family, template):
-    conversations = CONVERSATIONS[:2] if family == "mistral" else CONVERSATIONS
-    return {"family": family, "template": template,
-            "plain": [render(template, each, False) for each in conversations],
-            "prompted": [render(template, each, True) for each in conversations]}
-
-
 MERGES_AS_STRINGS = {"gpt2", "llama2"}  # as older files have them
 
 
@@ -348,8 +252,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "tests/golden")
     args = parser.parse_args()
-    golden = {"texts": TEXTS, "pairs": PAIRS, "cases": [case(make) for make in CASES],
-              "conversations": CONVERSATIONS, "chats": [chat(*each) for each in CHATS]}
+    golden = {"texts": TEXTS, "pairs": PAIRS, "cases": [case(make) for make in CASES]}
     text = json.dumps(golden, ensure_ascii=False, separators=(",", ":"))
     path = args.out / "tokenizers.json.gz"
     path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))

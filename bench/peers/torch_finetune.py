@@ -48,6 +48,7 @@ def main():
     parser.add_argument("--seq-length", type=int, default=512)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--lr", type=float, default=1e-4)
+    parser.add_argument("--weight-decay", type=float, default=0.0)
     parser.add_argument("--adapter")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", choices=["float32", "bf16"], default="float32")
@@ -78,7 +79,10 @@ def main():
         model.enable_input_require_grads()
     model.train()
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=options.lr, weight_decay=0.0)
+    # As transformers' Trainer: norms' weights and biases do not decay.
+    groups = [{"params": [p for p in trained if p.dim() > 1], "weight_decay": options.weight_decay},
+              {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW([group for group in groups if group["params"]], lr=options.lr)
     if options.random:
         ids = torch.randint(0, 1000, tuple(map(int, options.random.split("x"))))
         labels = ids

@@ -42,7 +42,9 @@ void Checkpointing::settle(WeightMetadata settings, int64_t steps, int64_t steps
   settings_["dtype"] = std::string(to_string(flags_.dtype));
   settings_["optimizer"] = flags_.optimizer;
   settings_["momentum"] = fmt::format("{}", flags_.momentum);
-  settings_["weight-decay"] = fmt::format("{}", flags_.weight_decay);
+  settings_["weight-decay"] =
+      fmt::format("{}{}", flags_.weight_decay,
+                  flags_.weight_decay > 0 && !flags_.decays_all ? " of matrices" : "");
   settings_["lr-schedule"] = flags_.schedule;
   settings_["clip"] = fmt::format("{}", flags_.clip);
   settings_["seed"] = std::to_string(flags_.seed);

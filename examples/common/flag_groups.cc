@@ -273,7 +273,7 @@ void add_optimizer_flags(CLI::App& app, RunFlags& flags, const OptimizerHelp& he
   app.add_option("--momentum", flags.momentum, "Momentum of sgd; 0 needs no state")
       ->check(finite_number())
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--weight-decay", flags.weight_decay, "Weight decay")
+  app.add_option("--weight-decay", flags.weight_decay, help.decay)
       ->check(finite_number())
       ->check(CLI::NonNegativeNumber);
   app.add_option("--seed", flags.seed, help.seed)->check(whole_number());

@@ -22,6 +22,7 @@ struct OptimizerHelp {
   std::vector<std::string> schedules;  // that --lr-schedule takes
   std::string schedule;
   std::string seed;
+  std::string decay = "Weight decay";  // of --weight-decay
 };
 
 // Groups of flags in the help, in the program's order. Each function begins its group, but

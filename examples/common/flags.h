@@ -46,6 +46,7 @@ struct RunFlags {
   std::string schedule = "constant";    // of the learning rate
   double momentum = 0.9;
   double weight_decay = 0;
+  bool decays_all = true;  // false: weight decay is for matrices alone
 
   std::string device = "cpu";
   bool tf32 = true;

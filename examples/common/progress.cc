@@ -101,6 +101,23 @@ void ProgressLine::print(std::string_view line, bool stays) {
                 fmt::format("{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : ""));
 }
 
+ReadingLine::ReadingLine(std::FILE* out, std::string what)
+    : out_(out),
+      what_(std::move(what)),
+      terminal_(isatty(fileno(out)) != 0),
+      next_(Clock::now() + kFirstLine) {}
+
+ReadingLine::~ReadingLine() {
+  if (shown_) write_console(out_, kBackToStart);
+}
+
+void ReadingLine::show(double share) {
+  if (!terminal_ || Clock::now() < next_) return;
+  next_ = Clock::now() + kNextLine;
+  shown_ = true;
+  write_console(out_, fmt::format("{}reading {}: {:.0f} %", kBackToStart, what_, 100 * share));
+}
+
 DryRunLine::DryRunLine(std::FILE* out) : out_(out), next_(Clock::now() + kFirstLine) {
   if (isatty(fileno(out)) != 0) {
     set_dry_run_progress([this](int64_t operators, int64_t units) { add(operators, units); });

@@ -50,6 +50,27 @@ class ProgressLine {
   double weight_ = 0;
 };
 
+// Shows how much of something is read, after one second and only on a terminal. The destructor
+// erases the line.
+class ReadingLine {
+ public:
+  // `what`: such as a file's name.
+  ReadingLine(std::FILE* out, std::string what);
+  ~ReadingLine();
+  ReadingLine(const ReadingLine&) = delete;
+  ReadingLine& operator=(const ReadingLine&) = delete;
+
+  void show(double share);  // from 0 to 1
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::FILE* out_;
+  std::string what_;
+  bool terminal_, shown_ = false;
+  Clock::time_point next_;
+};
+
 // Shows the progress of dry runs on this thread, after one second and only on a terminal. The
 // destructor erases the line.
 class DryRunLine {

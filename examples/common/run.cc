@@ -640,7 +640,7 @@ DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
   return choice;
 }
 
-Forecast forecast(const RunFlags& given, const Job& job) {
+Forecast forecast(const RunFlags& given, const Job& job, bool with_ample) {
   RunReport report;
   const RunFlags flags = settle_device(given, report);
   const Program program = job.dry_run();
@@ -660,9 +660,9 @@ Forecast forecast(const RunFlags& given, const Job& job) {
     if (!step || step->rounds == 0) return std::nullopt;
     return step->step.duration;
   };
-  forecast.ample_step = step_in(forecast.peak);
-  forecast.step =
-      forecast.arena < forecast.peak ? step_in(forecast.arena) : forecast.ample_step;
+  const bool is_ample = forecast.arena >= forecast.peak;
+  if (with_ample || is_ample) forecast.ample_step = step_in(forecast.peak);
+  forecast.step = is_ample ? forecast.ample_step : step_in(forecast.arena);
   return forecast;
 }
 

@@ -43,7 +43,8 @@ struct Forecast {
   std::optional<Nanos> step{};
   std::optional<Nanos> ample_step{};  // in the unmanaged peak
 };
-Forecast forecast(const RunFlags& flags, const Job& job);
+// Without `with_ample`, ample_step is predicted only if the flags give the whole peak.
+Forecast forecast(const RunFlags& flags, const Job& job, bool with_ample = true);
 
 // Whether the device's memory is RAM.
 bool arena_is_in_ram(const RunFlags& flags);

@@ -7,9 +7,10 @@
 
 namespace tidemark {
 
-std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
-                                          std::vector<NamedTensor> parameters, double rate,
-                                          const AdamStorage& storage) {
+namespace {
+
+std::unique_ptr<Optimizer> make_rule(const RunFlags& flags, std::vector<NamedTensor> parameters,
+                                     double rate, const AdamStorage& storage) {
   const double lr = flags.learning_rate.value_or(rate);
   if (flags.optimizer == "sgd") {
     return make_sgd(std::move(parameters),
@@ -19,6 +20,17 @@ std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
       .lr = lr, .weight_decay = flags.weight_decay, .decoupled = flags.optimizer == "adamw"};
   if (flags.optimizer == kUnfusedAdam) return make_unfused_adam(std::move(parameters), adam);
   return make_adam(std::move(parameters), adam, storage);
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const RunFlags& flags,
+                                          std::vector<NamedTensor> parameters, double rate,
+                                          const AdamStorage& storage) {
+  std::unique_ptr<Optimizer> made = make_rule(flags, std::move(parameters), rate, storage);
+  // Without decay, there is no reason to update matrices apart from others.
+  if (!flags.decays_all && flags.weight_decay > 0) made->decay_matrices_only();
+  return made;
 }
 
 std::vector<MicroBatch> micro_batches(int64_t rows, int64_t size) {

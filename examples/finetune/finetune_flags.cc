@@ -93,8 +93,9 @@ void add_lora_flags(CLI::App& app, FinetuneFlags& flags, LoraFlags& lora) {
       ->check(finite_number())
       ->check(CLI::Range(0.0, 0.99))
       ->needs(rank);
-  app.add_option("--lora-targets", lora.targets,
-                 "Layers to change, such as q_proj,v_proj [all dense layers but the head]")
+  app.add_option(
+         "--lora-targets", lora.targets,
+         "Layers to change, such as q_proj,v_proj [all-linear: all dense layers but the head]")
       ->delimiter(',')
       ->needs(rank);
   app.add_option("--adapter", flags.adapter,
@@ -109,6 +110,8 @@ void add_lora_flags(CLI::App& app, FinetuneFlags& flags, LoraFlags& lora) {
 
 void add_storage_flags(CLI::App& app, FinetuneFlags& flags) {
   app.option_defaults()->group("Optimizer");
+  app.add_flag("--decay-all", flags.decays_all,
+               "Weight decay also of norms' weights and biases, as with PyTorch's optimizers");
   app.add_option_function<std::string>(
          "--rounding",
          [&flags](const std::string& text) { flags.adam.masters = text == "master"; },
@@ -205,7 +208,9 @@ void complete(FinetuneFlags& flags, const LoraFlags& lora, bool length_given) {
     flags.lora = {.change = {.rank = lora.rank,
                              .alpha = lora.alpha.value_or(2.0 * static_cast<double>(lora.rank)),
                              .dropout = lora.dropout},
-                  .targets = lora.targets};
+                  .targets = lora.targets == std::vector<std::string>{"all-linear"}
+                                 ? std::vector<std::string>()
+                                 : lora.targets};
   } else if (!flags.adapter.empty()) {
     flags.lora = read_adapter_config(flags.adapter);
   }
@@ -259,7 +264,9 @@ std::optional<FinetuneFlags> parse_finetune_flags(int argc, char** argv, int& ex
        .schedules = {"constant", "linear", "cosine"},
        .schedule = "constant, or falling to 0 over the run",
        .seed = "Seed of the changes' first values, dropout, the order of the "
-               "data and sampling"});
+               "data and sampling",
+       .decay = "Weight decay of matrices; norms' weights and biases have none, as with "
+                "transformers' Trainer"});
   app.add_option(
          "--warmup", flags.warmup,
          "Steps over which the learning rate rises; it is 0 in the first [3 % of the run]")

@@ -27,6 +27,7 @@ struct FinetuneFlags : TrainingFlags {
     schedule = "cosine";
     clip = 1;
     batch = 8;
+    decays_all = false;
   }
 
   // `model` is a folder, a GGUF file, or, where nothing is read, the name of a network.

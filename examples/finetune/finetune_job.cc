@@ -14,6 +14,7 @@
 #include "examples/common/bundled.h"
 #include "examples/common/checkpointing.h"
 #include "examples/common/interrupt.h"
+#include "examples/common/progress.h"
 #include "examples/finetune/answers.h"
 #include "examples/finetune/tuning.h"
 #include "models/checkpoint/weight_file.h"
@@ -35,15 +36,24 @@ constexpr const char* kBundledChats = "chat/harbour.jsonl";
 constexpr const char *kBest = "best-validation-loss", *kWorse = "validations-since";
 constexpr size_t kMostLengths = 16;  // in a dry run
 
+// Encodes the whole file, which takes a while: shows how far it is.
+TuningData open_data(const std::string& path, const FinetuneFlags& flags,
+                     const ModelTokenizer& model) {
+  ReadingLine line(stderr, fs::path(path).filename().string());
+  return {path, model, {.longest = flags.length, .progress = [&line](double share) {
+                          line.show(share);
+                        }}};
+}
+
 // The examples to train and to validate on, as batches.
 class TuningSets {
  public:
   TuningSets(const FinetuneFlags& flags, const ModelTokenizer& model)
-      : data_(flags.data.empty() ? bundled_path(kBundledChats) : flags.data, model,
-              {.longest = flags.length}) {
+      : data_(open_data(flags.data.empty() ? bundled_path(kBundledChats) : flags.data, flags,
+                        model)) {
     ExampleRange train{0, data_.size()}, held{0, 0};
     if (!flags.validation.empty()) {
-      validation_.emplace(flags.validation, model, TuningDataOptions{.longest = flags.length});
+      validation_.emplace(open_data(flags.validation, flags, model));
       held = {0, validation_->size()};
     } else if (flags.hold_out > 0 && data_.size() > 1) {
       std::tie(train, held) = data_.split(flags.hold_out);
@@ -156,6 +166,7 @@ WeightMetadata settings_of(const FinetuneFlags& flags, const TuningSets* sets) {
     lora = fmt::format("rank {}, alpha {}, dropout {}, targets", flags.lora->change.rank,
                        flags.lora->change.alpha, flags.lora->change.dropout);
     for (const std::string& target : flags.lora->targets) lora += " " + target;
+    if (flags.lora->pattern) lora += " " + flags.lora->pattern->text;
   }
   return {{"program", "finetune"},
           {"data", sets ? sets->fingerprint() : ""},
@@ -339,7 +350,10 @@ class FinetuneJob final : public Job {
     if (data.skipped() > 0) text += fmt::format(", {} left out", data.skipped());
     return text + fmt::format("; rows {:.0f} % full", 100 * sets_->filled());
   }
-  Bytes loading_bytes() const override { return sets_ ? sets_->bytes() : Bytes(0); }
+  Bytes loading_bytes() const override {
+    return (sets_ ? sets_->bytes() : Bytes(0)) +
+           (model_ ? model_->tokenizer.bytes() : Bytes(0));
+  }
   Program dry_run() const override {
     return program_for(flags_, sets_ ? sets_->lengths() : std::vector{flags_.length});
   }

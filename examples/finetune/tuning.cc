@@ -11,6 +11,7 @@
 #include "models/checksum.h"
 #include "models/optim/clip.h"
 #include "models/optim/schedule.h"
+#include "models/text/tokenizer/tokenizer_files.h"
 #include "ops/autograd/autograd.h"
 #include "runtime/session/session.h"
 
@@ -149,8 +150,10 @@ void Tuning::save() {
     save_adapter(flags_.output, *network_, *flags_.lora, flags_.model);
     return;
   }
+  const bool is_folder = std::filesystem::is_directory(flags_.model);
   save_hugging_face_folder(flags_.output, merged_parameters(*network_), flags_.network.config,
-                           std::filesystem::is_directory(flags_.model) ? flags_.model : "");
+                           is_folder ? flags_.model : "");
+  if (!is_folder) save_gguf_tokenizer(flags_.model, flags_.output);
 }
 
 std::optional<std::string> Tuning::checksum() const {

@@ -64,15 +64,18 @@ std::string ways_table(const FinetuneFlags& given) {
       flags.model, flags.batch, flags.length, flags.device, "to train", "no limit", "smallest",
       "here", "a step here", "without limit");
   std::string commands;
+  std::optional<Nanos> ample_step;  // offloading does not change it
   for (const Way& way : ways_for(flags)) {
     const std::unique_ptr<Job> job = open_finetune_job(way.flags, /*with_data=*/false);
-    const Forecast found = forecast(way.flags, *job);
+    const bool is_first = !way.command.empty();
+    const Forecast found = forecast(way.flags, *job, /*with_ample=*/is_first);
+    if (is_first) ample_step = found.ample_step;
     text += fmt::format("  {:<22}{:>12}{:>12}{:>12}{:>14}{:>14}\n", way.name,
                         format_bytes(found.peak),
                         (found.is_least ? "" : "<= ") + format_bytes(found.least),
                         found.step ? format_bytes(found.arena) : "too little",
-                        milliseconds(found.step), milliseconds(found.ample_step));
-    if (found.step && !way.command.empty()) commands += "  " + way.command + "\n";
+                        milliseconds(found.step), milliseconds(ample_step));
+    if (found.step && is_first) commands += "  " + way.command + "\n";
   }
   text += "  memory of the arena; times are simulated, from the device's profile\n";
   return text + (commands.empty() ? "Neither fits: try a smaller --batch or --seq-length.\n"

@@ -1,5 +1,7 @@
 #include "models/checkpoint/peft.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -8,6 +10,7 @@
 #include "models/checkpoint/safetensors.h"
 #include "models/checkpoint/weights.h"
 #include "models/config_json.h"
+#include "models/text/tokenizer/regex.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
 
@@ -39,6 +42,22 @@ std::set<std::string> targets_of(Module& model) {
   return targets;
 }
 
+// PEFT ignores case here.
+bool is_all_linear(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text == "all-linear";
+}
+
+// As Python's re.fullmatch on a layer's name.
+LayerPattern full_match(const std::string& text, const std::string& folder) {
+  const std::string place = "'target_modules'";
+  const std::string file = (fs::path(folder) / kConfig).string();
+  const tokenizers::Regex alone(text, file, place);  // refuses what only parentheses complete
+  const tokenizers::Regex whole("\\A(?:" + text + ")\\z", file, place);
+  return {text, [whole](const std::string& layer) { return !whole.find_all(layer).empty(); }};
+}
+
 }  // namespace
 
 void save_adapter(const std::string& folder, Module& model, const LoraOptions& options,
@@ -46,9 +65,11 @@ void save_adapter(const std::string& folder, Module& model, const LoraOptions& o
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw DataError(folder, "cannot be made: " + error.message());
-  const std::set<std::string> targets =
-      options.targets.empty() ? targets_of(model)
-                              : std::set(options.targets.begin(), options.targets.end());
+  const nlohmann::ordered_json targets =
+      options.pattern ? nlohmann::ordered_json(options.pattern->text)
+      : options.targets.empty()
+          ? nlohmann::ordered_json(targets_of(model))
+          : nlohmann::ordered_json(std::set(options.targets.begin(), options.targets.end()));
   const nlohmann::ordered_json config{{"peft_type", "LORA"},
                                       {"task_type", "CAUSAL_LM"},
                                       {"base_model_name_or_path", base},
@@ -86,12 +107,17 @@ LoraOptions read_adapter_config(const std::string& folder) {
   }
   // Others change the weights of the network itself.
   if (config.is_text("init_lora_weights")) config.require("init_lora_weights", {"gaussian"});
-  const std::vector<std::string> targets = config.texts("target_modules");
-  if (targets.empty()) config.fail("target_modules", "is empty");
-  return {.change = {.rank = config.size("r"),
-                     .alpha = config.number("lora_alpha", 8),
-                     .dropout = config.share("lora_dropout", 0)},
-          .targets = targets};
+  LoraOptions options{.change = {.rank = config.size("r"),
+                                 .alpha = config.number("lora_alpha", 8),
+                                 .dropout = config.share("lora_dropout", 0)}};
+  if (!config.is_text("target_modules")) {
+    options.targets = config.texts("target_modules");
+    if (options.targets.empty()) config.fail("target_modules", "is empty");
+    return options;
+  }
+  const std::string text = config.text("target_modules");
+  if (!is_all_linear(text)) options.pattern = full_match(text, folder);
+  return options;
 }
 
 void load_adapter(const std::string& folder, Module& model) {

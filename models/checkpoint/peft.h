@@ -22,8 +22,9 @@ namespace tidemark {
 void save_adapter(const std::string& folder, Module& model, const LoraOptions& options,
                   const std::string& base);
 
-// The options of an adapter. Throws DataError, naming the key, if a file asks for what add_lora
-// does not do, such as ranks that differ between layers.
+// The options of an adapter. `target_modules` is what it is in PEFT: a list of names, a regular
+// expression for whole names, or "all-linear". Throws DataError, naming the key, if a file asks
+// for what add_lora does not do, such as ranks that differ between layers.
 LoraOptions read_adapter_config(const std::string& folder);
 
 // REQUIRES: the model has been changed by add_lora() with the adapter's options. Throws

@@ -32,30 +32,43 @@ std::vector<NamedDense> dense_layers(Module& model) {
   return layers;
 }
 
+// Whether the options name a layer that is not the head.
+bool is_named(const LoraOptions& options, const std::string& layer) {
+  if (last_part(layer) == kHead) return false;
+  if (options.pattern) return options.pattern->matches(layer);
+  return options.targets.empty() ||
+         std::any_of(options.targets.begin(), options.targets.end(),
+                     [&](const std::string& target) { return names_layer(target, layer); });
+}
+
+void check_targets(const LoraOptions& options, const std::vector<NamedDense>& layers) {
+  std::set<std::string> names;
+  for (const NamedDense& each : layers) names.insert(last_part(each.name));
+  const auto check = [&](const std::string& target, const auto& names_one) {
+    bool found = false;
+    for (const NamedDense& each : layers) {
+      if (!names_one(each.name)) continue;
+      if (last_part(each.name) == kHead) throw UsageError("[lora] the head cannot be changed");
+      found = true;
+    }
+    names.erase(kHead);
+    if (found) return;
+    throw UsageError("[lora] no dense layer is named '" + target + "'; there are " +
+                     listed(std::vector<std::string>(names.begin(), names.end())));
+  };
+  if (options.pattern) return check(options.pattern->text, options.pattern->matches);
+  for (const std::string& target : options.targets) {
+    if (target == kHead) throw UsageError("[lora] the head cannot be changed");
+    check(target, [&](const std::string& layer) { return names_layer(target, layer); });
+  }
+}
+
 }  // namespace
 
 void add_lora(Module& model, const LoraOptions& options, ParameterInit& init) {
   std::vector<NamedDense> layers = dense_layers(model);
-  std::set<std::string> names;
-  for (const NamedDense& each : layers) names.insert(last_part(each.name));
-  names.erase(kHead);
-  for (const std::string& target : options.targets) {
-    if (target == kHead) throw UsageError("[lora] the head cannot be changed");
-    if (std::any_of(layers.begin(), layers.end(),
-                    [&](const NamedDense& each) { return names_layer(target, each.name); })) {
-      continue;
-    }
-    throw UsageError("[lora] no dense layer is named '" + target + "'; there are " +
-                     listed(std::vector<std::string>(names.begin(), names.end())));
-  }
-  std::erase_if(layers, [&](const NamedDense& each) {
-    const std::string name = last_part(each.name);
-    if (name == kHead) return true;
-    if (options.targets.empty()) return false;
-    return std::none_of(
-        options.targets.begin(), options.targets.end(),
-        [&](const std::string& target) { return names_layer(target, each.name); });
-  });
+  check_targets(options, layers);
+  std::erase_if(layers, [&](const NamedDense& each) { return !is_named(options, each.name); });
   if (layers.empty()) throw UsageError("[lora] the network has no dense layers to change");
   model.freeze();
   for (const NamedDense& each : layers) each.layer->adapt(options.change, init);

@@ -50,6 +50,7 @@ class Adam final : public Optimizer {
   void update(std::span<const Update> updates, int64_t count) override {
     AdamOptions now = options_;
     now.lr = learning_rate();
+    if (!decays(updates.front().parameter)) now.weight_decay = 0;
     std::vector<AdamUpdate> all;
     for (const auto& [i, gradient] : updates) {
       const bool compact = is_bfloat16(i) || eight_bit(i);

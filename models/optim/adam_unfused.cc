@@ -29,14 +29,13 @@ class UnfusedAdam final : public Optimizer {
   void update(std::span<const Update> updates, int64_t count) override {
     for (const auto& [i, gradient] : updates) {
       update_one(parameter(i), gradient, state_of(i, 0), state_of(i, 1),
-                 static_cast<double>(count));
+                 static_cast<double>(count), decays(i) ? options_.weight_decay : 0);
     }
   }
 
   void update_one(const Tensor& param, const Tensor& gradient, const Tensor& mean,
-                  const Tensor& variance, double count) const {
+                  const Tensor& variance, double count, double weight_decay) const {
     const double beta1 = options_.beta1, beta2 = options_.beta2;
-    const double weight_decay = options_.weight_decay;
     const double rate = learning_rate();
     Tensor g = gradient;
     if (weight_decay != 0 && options_.decoupled) mul_(param, 1 - rate * weight_decay);

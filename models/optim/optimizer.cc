@@ -102,7 +102,8 @@ void Optimizer::step() {
   const auto may_join = [&](std::span<const size_t> open, size_t next) {
     return std::all_of(open.begin(), open.end(), [&](size_t other) {
       return updates_[due[other]] == updates_[due[next]] &&
-             kind_of(due[other]) == kind_of(due[next]) && !share_memory(due[other], due[next]);
+             kind_of(due[other]) == kind_of(due[next]) &&
+             decays(due[other]) == decays(due[next]) && !share_memory(due[other], due[next]);
     });
   };
   for (std::vector<size_t>& group : in_groups(members, groups_, may_join)) {

@@ -28,6 +28,9 @@ class Optimizer {
   // updated with its group, after large ones that follow it.
   void step();
   void set_groups(const UpdateGroups& groups) { groups_ = groups; }
+  // Weight decay is for matrices, and tensors of more dimensions, alone: biases and norms'
+  // weights have none, as in transformers' Trainer.
+  void decay_matrices_only() { decays_all_ = false; }
   void zero_grad();  // drops all gradients
 
   double learning_rate() const { return learning_rate_; }
@@ -56,6 +59,7 @@ class Optimizer {
   size_t parameters() const { return parameters_.size(); }
   const Tensor& parameter(size_t i) const { return parameters_[i].tensor; }
   const std::string& name(size_t i) const { return parameters_[i].name; }
+  bool decays(size_t i) const { return decays_all_ || parameter(i).shape().rank() > 1; }
 
   struct Update {
     size_t parameter;
@@ -64,6 +68,7 @@ class Optimizer {
 
  private:
   // Updates by one operator. `count`: how often each parameter has been updated, including now.
+  // All or none of them decay.
   virtual void update(std::span<const Update> updates, int64_t count) = 0;
   // Only parameters of one kind are updated by one operator. Below 0: each is by itself.
   virtual int kind_of(size_t /*i*/) const { return 0; }
@@ -77,6 +82,7 @@ class Optimizer {
   const char* rule_;
   std::vector<NamedTensor> parameters_;
   UpdateGroups groups_;
+  bool decays_all_ = true;
   std::vector<NamedTensor> state_;
   std::vector<size_t> first_state_;  // of each parameter, and the end
   double learning_rate_;

@@ -18,6 +18,7 @@ class Sgd final : public Optimizer {
   void update(std::span<const Update> updates, int64_t count) override {
     SgdOptions now = options_;
     now.lr = learning_rate();
+    if (!decays(updates.front().parameter)) now.weight_decay = 0;
     std::vector<SgdUpdate> all;
     for (const auto& [i, gradient] : updates) {
       const Tensor momentum = options_.momentum != 0 ? state_of(i, 0) : Tensor();

@@ -5,22 +5,20 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "runtime/schedule/hash.h"
+#include "runtime/core/hash.h"
 
 namespace tidemark {
 namespace {
 
-using schedule_hash::Hash;
-
-void add(Hash& hash, Bytes bytes) { hash.add(static_cast<uint64_t>(bytes.count())); }
-void add(Hash& hash, Nanos time) { hash.add(static_cast<uint64_t>(time.count())); }
-void add(Hash& hash, double number) { hash.add(std::bit_cast<uint64_t>(number)); }
+void add(WordHash& hash, Bytes bytes) { hash.add(static_cast<uint64_t>(bytes.count())); }
+void add(WordHash& hash, Nanos time) { hash.add(static_cast<uint64_t>(time.count())); }
+void add(WordHash& hash, double number) { hash.add(std::bit_cast<uint64_t>(number)); }
 
 }  // namespace
 
 uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
                      const std::vector<Bytes>& foreign, int64_t work) {
-  Hash hash;
+  WordHash hash;
   hash.add(signature_of(trace));
   for (const StepTrace::Op& op : trace.ops) add(hash, op.cost);
   add(hash, limits.space);
@@ -36,7 +34,7 @@ uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
 }
 
 uint64_t fingerprint(const Schedule& schedule) {
-  Hash hash;
+  WordHash hash;
   hash.add(schedule.code.size());
   for (const Schedule::Instruction& instruction : schedule.code) {
     hash.add(static_cast<uint64_t>(instruction.what));

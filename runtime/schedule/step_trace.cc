@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/schedule/hash.h"
+#include "runtime/core/hash.h"
 
 namespace tidemark {
 namespace {
@@ -120,7 +120,7 @@ bool same_program(const StepTrace& a, const StepTrace& b) {
 }
 
 uint64_t signature_of(const StepTrace& trace) {
-  schedule_hash::Hash hash;
+  WordHash hash;
   for (const StepTrace::Storage& s : trace.storages) {
     hash.add(s.origin);
     hash.add(to_string(s.category));

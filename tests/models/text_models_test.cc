@@ -192,6 +192,31 @@ TEST(TextModels, OptionsReachTheNetwork) {
   }
 }
 
+TEST(TextModels, WhatOnlyLlamaTakesIsRefusedByOthers) {
+  for (const std::string name : {"bert-tiny", "gpt2", "smollm2-135m"}) {
+    const TextModelInfo& model = text_model(name);
+    for (const std::string& task : names_of(model.tasks)) {
+      Session session({.device = "sim:a100-80gb", .policy = "none"});
+      ParameterInit init(0);
+      const auto network = model.make(task, {.vocabulary = 50}, init);
+      TextInput scaled = input_for(task, 16), packed = input_for(task, 16);
+      scaled.loss_scale = session.upload(TensorMeta::contiguous(DType::kFloat32, Shape{}),
+                                         Category::kData, nullptr, nullptr);
+      packed.starts = session.upload(TensorMeta::contiguous(DType::kInt32, Shape{2, 16}),
+                                     Category::kData, nullptr, nullptr);
+      for (const auto& [input, field] :
+           {std::pair{scaled, "'loss_scale'"}, std::pair{packed, "'starts'"}}) {
+        const auto run = [&, &given = input] { network->run(given); };
+        if (name == "smollm2-135m") {
+          EXPECT_NO_THROW(run());
+        } else {
+          EXPECT_THAT(run, ::testing::ThrowsMessage<UsageError>(HasSubstr(field))) << name;
+        }
+      }
+    }
+  }
+}
+
 TEST(TextModels, UnknownNamesListTheKnown) {
   EXPECT_TRUE(is_text_model("gpt2"));
   EXPECT_FALSE(is_text_model("gpt3"));

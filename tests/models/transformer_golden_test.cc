@@ -290,7 +290,9 @@ TEST(Adapters, OthersAreRefused) {
                                                  {"alora_invocation_tokens", {1, 2}},
                                                  {"init_lora_weights", "pissa"},
                                                  {"target_modules", Json::array()},
-                                                 {"target_modules", "all-linear"},
+                                                 {"target_modules", "("},
+                                                 {"target_modules", "q)|(v"},
+                                                 {"target_modules", 3},
                                                  {"r", 0}}) {
     Json other = good;
     other[key] = value;
@@ -299,6 +301,47 @@ TEST(Adapters, OthersAreRefused) {
     EXPECT_THAT([&] { read_adapter_config(folder.path()); },
                 ::testing::ThrowsMessage<DataError>(::testing::HasSubstr("'" + key + "'")));
   }
+}
+
+// What PEFT's target_modules means, as text: "all-linear", or a regular expression.
+TEST(Adapters, TargetsMayBeAText) {
+  const Json golden = read_golden(path("llama_small_lora.json")).at(0);
+  const Json good = Json::parse(read_text_file(path("llama_small_lora/adapter_config.json")));
+  const TempFolder folder;
+  const auto changed = [&](const std::string& targets) {
+    Json config = good;
+    config["target_modules"] = targets;
+    const std::string text = config.dump();
+    folder.write("adapter_config.json", {text.begin(), text.end()});
+    const LoraOptions options = read_adapter_config(folder.path());
+    Session session({.device = "cpu", .threads = 1, .budget = Bytes(64 << 20)});
+    ParameterInit init(1);
+    const TextModelInfo info =
+        parse_hugging_face_config(golden.at("config").dump(), "llama_small_lora");
+    const auto model = info.make("clm", {.vocabulary = info.vocabulary}, init);
+    add_lora(*model, options, init);
+    if (options.pattern) {
+      save_adapter(folder.path(), *model, options, "");
+      EXPECT_EQ(Json::parse(read_text_file(folder.path() + "/adapter_config.json"))
+                    .at("target_modules"),
+                targets);
+    }
+    std::vector<std::string> names;
+    for (const NamedTensor& each : model->parameters()) {
+      const size_t end = each.name.find(".lora_A.");
+      if (end != std::string::npos) names.push_back(each.name.substr(0, end));
+    }
+    return names;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_EQ(changed("All-Linear"), changed(".*_proj"));
+  EXPECT_THAT(
+      changed(R"(model\.layers\.1\..*\.(q|v)_proj)"),
+      ElementsAre("model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.v_proj"));
+  EXPECT_THAT(changed("model.layers.0.self_attn.(q|q_proj)"),
+              ElementsAre("model.layers.0.self_attn.q_proj"))
+      << "the alternative that matches the whole name";
+  EXPECT_THROW(changed("q_proj"), UsageError) << "not the whole of a name";
 }
 
 // The adapter that PEFT saved, and the adapter saved here, which is the same.

@@ -21,8 +21,8 @@
 #include <utility>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/hash.h"
 #include "runtime/executor/step_planner.h"
-#include "runtime/schedule/hash.h"
 #include "runtime/session/session.h"
 #include "tests/support/golden.h"
 
@@ -113,7 +113,7 @@ class Decisions {
   std::map<uint32_t, uint32_t> numbers_;
   std::map<std::string, int64_t> ops_;
   std::map<EventKind, int64_t> kinds_;
-  schedule_hash::Hash hash_;
+  WordHash hash_;
   int64_t records_ = 0;
   const bool keep_ = std::getenv("TIDEMARK_DECISIONS") != nullptr;
   std::string text_;

@@ -42,6 +42,16 @@ void AddedTokens::add(AddedToken token) {
   tokens_.push_back(std::move(token));
 }
 
+Bytes AddedTokens::bytes() const {
+  // A vector may have twice its size; nodes, text and rounding in the heap.
+  constexpr size_t kPerToken = 2 * sizeof(AddedToken) + 64, kPerEdge = 48 + 2 * sizeof(int64_t);
+  size_t characters = 0;
+  for (const AddedToken& token : tokens_) characters += token.text.size();
+  return Bytes(
+      static_cast<int64_t>(tokens_.size() * kPerToken + characters + edges_.size() * kPerEdge +
+                           (edges_.bucket_count() + special_.bucket_count()) * sizeof(void*)));
+}
+
 const AddedToken* AddedTokens::match(std::string_view text, size_t at) const {
   const AddedToken* longest = nullptr;
   uint32_t node = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/text/tokenizer/text_range.h"
+#include "runtime/core/units.h"
 
 namespace tidemark::tokenizers {
 
@@ -43,6 +44,8 @@ class AddedTokens {
 
   bool has_special() const { return !special_.empty(); }
   bool is_special(int32_t id) const { return special_.contains(id); }
+  // An upper bound on host memory.
+  Bytes bytes() const;
 
  private:
   // The longest token at text[at]; nullptr if there is none.

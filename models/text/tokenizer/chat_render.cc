@@ -63,12 +63,13 @@ void check_turns(std::span<const ChatMessage> messages, bool allows_system) {
 }
 
 void write_chat_ml(ChatWriter& writer, std::span<const ChatMessage> messages,
-                   const std::string& default_system, bool prompts) {
+                   const ChatStyle& style, const std::string& begin, bool prompts) {
   const auto turn = [&](const std::string& role, const std::string& content) {
     writer.turn(role, "<|im_start|>" + role + '\n', content, "<|im_end|>", "\n");
   };
-  if (!default_system.empty() && messages.front().role != "system") {
-    turn("system", default_system);
+  if (style.begins) writer.write(begin);
+  if (!style.default_system.empty() && messages.front().role != "system") {
+    turn("system", style.default_system);
   }
   for (const ChatMessage& message : messages) turn(message.role, message.content);
   if (prompts) writer.write("<|im_start|>assistant\n");
@@ -115,16 +116,30 @@ void write_llama3(ChatWriter& writer, std::span<const ChatMessage> messages,
 }
 
 void write_mistral(ChatWriter& writer, std::span<const ChatMessage> messages,
-                   const std::string& begin, const std::string& end) {
-  check_turns(messages, false);
+                   const MistralStyle& style, const std::string& begin,
+                   const std::string& end) {
+  const bool own_turn = style.system == SystemPlace::kOwnTurn;
+  const bool has_system = messages.front().role == "system";
+  if (!own_turn) check_turns(messages, style.system != SystemPlace::kNowhere);
+  const std::string system = has_system ? messages.front().content + "\n\n" : std::string();
+  const size_t first = has_system && !own_turn ? 1 : 0;
+  const size_t bearer =
+      style.system == SystemPlace::kFirstTurn ? first : messages.size() - 1;  // of the system
   writer.write(begin);
-  for (const ChatMessage& message : messages) {
-    if (message.role == "user") {
-      writer.write("[INST] ");
-      writer.say(message.content);
-      writer.write(" [/INST]");
+  for (size_t i = first; i < messages.size(); ++i) {
+    const auto& [role, content] = messages[i];
+    if (role == "assistant") {
+      const std::string_view answer = style.trims ? stripped(content) : content;
+      writer.turn(role, {}, std::string(style.before) + std::string(answer), end, style.after);
+    } else if (role == "system") {
+      // The blank behind [INST] is here, too.
+      writer.write("[SYSTEM_PROMPT]" + std::string(style.open.substr(6)));
+      writer.say(content);
+      writer.write("[/SYSTEM_PROMPT]");
     } else {
-      writer.turn(message.role, {}, message.content, end);
+      writer.write(style.open);
+      writer.say(first == 1 && i == bearer ? system + content : content);
+      writer.write(style.close);
     }
   }
 }
@@ -148,17 +163,19 @@ RenderedChat ChatTemplate::render(std::span<const ChatMessage> messages,
     }
   }
   ChatWriter writer;
-  switch (family_) {
+  switch (style_.family) {
     case Family::kChatMl:
-      write_chat_ml(writer, messages, default_system_, add_generation_prompt);
+      write_chat_ml(writer, messages, style_, begin_, add_generation_prompt);
       break;
     case Family::kLlama2: write_llama2(writer, messages, begin_, end_); break;
     case Family::kLlama3:
     case Family::kLlama31:
-      write_llama3(writer, messages, begin_, family_ == Family::kLlama31,
+      write_llama3(writer, messages, begin_, style_.family == Family::kLlama31,
                    add_generation_prompt);
       break;
-    case Family::kMistral: write_mistral(writer, messages, begin_, end_); break;
+    case Family::kMistral:
+      write_mistral(writer, messages, *style_.mistral, begin_, end_);
+      break;
     case Family::kZephyr: write_zephyr(writer, messages, end_, add_generation_prompt); break;
   }
   return writer.finish();

@@ -1,7 +1,8 @@
 // Chats as text: how families of models mark who says what.
 //
-// A tokenizer_config.json holds a program (a Jinja template) for this. It is not run: it is
-// recognised by the strings that the families' templates have, and an unknown one is refused.
+// A tokenizer_config.json holds a program (a Jinja template) for this. It is not run: all that
+// it does for chats without tools must be known from one family's templates (chat_styles.h).
+// One that does something else is refused by name.
 //
 // Immutable once made; any thread.
 #pragma once
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/text/tokenizer/chat_styles.h"
 #include "models/text/tokenizer/tokenizer.h"
 
 namespace tidemark {
@@ -33,28 +35,21 @@ struct RenderedChat {
 
 class ChatTemplate {
  public:
-  enum class Family {
-    kChatMl,   // <|im_start|>user\n...<|im_end|>\n; SmolLM2, Qwen2, Qwen2.5
-    kLlama2,   // <s>[INST] <<SYS>>\n...\n<</SYS>>\n\n... [/INST] ... </s>
-    kLlama3,   // <|start_header_id|>user<|end_header_id|>\n\n...<|eot_id|>
-    kLlama31,  // the same, and a system message with two dates; Llama 3.1, 3.2 and 3.3
-    kMistral,  // <s>[INST] ... [/INST]...</s>
-    kZephyr,   // <|user|>\n...</s>\n; also TinyLlama
-  };
+  using Family = ChatFamily;
 
   // One of names(). Throws UsageError for another.
   static ChatTemplate named(std::string_view name);
   static std::vector<std::string> names();
   // The family of a Jinja template; `from` is used in messages. `begin` and `end` are the
   // tokens that the template calls bos_token and eos_token; empty: those that the family
-  // usually has. Throws DataError if it is none of the above.
+  // usually has. Throws DataError, naming what is not understood.
   static ChatTemplate recognise(std::string_view jinja, const std::string& from,
                                 const std::string& begin = {}, const std::string& end = {});
   // The same on the chat_template of a tokenizer_config.json, or on the chat_template.jinja
   // beside it, with the bos_token and eos_token of the former. Throws DataError.
   static ChatTemplate read(const std::string& path);
 
-  Family family() const { return family_; }
+  Family family() const { return style_.family; }
   // The token that ends the assistant's turn.
   std::string turn_end() const;
 
@@ -65,11 +60,10 @@ class ChatTemplate {
                       bool add_generation_prompt = false) const;
 
  private:
-  ChatTemplate(Family family, std::string default_system);
+  explicit ChatTemplate(ChatStyle style);
 
-  Family family_;
-  std::string default_system_;  // of kChatMl, if a chat has no system message; may be empty
-  std::string begin_, end_;     // of a text and of the assistant's turn
+  ChatStyle style_;
+  std::string begin_, end_;  // of a text and of the assistant's turn
 };
 
 struct EncodedChat {

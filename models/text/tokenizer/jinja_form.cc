@@ -19,12 +19,16 @@ class Former {
       } else if (opens) {
         delimited();
       } else {
+        if (rest_.front() == '\n') line_ = text_.size() + 1;
         text_ += rest_.front();
         rest_.remove_prefix(1);
       }
     }
-    for (const auto& [dotted, indexed] : {std::pair{"message.role", "message['role']"},
-                                          std::pair{"message.content", "message['content']"}}) {
+    for (const auto& [dotted, indexed] :
+         {std::pair{"message.role", "message['role']"},
+          std::pair{"message.content", "message['content']"},
+          std::pair{"messages[0].role", "messages[0]['role']"},
+          std::pair{"messages[0].content", "messages[0]['content']"}}) {
       replace(dotted, indexed);
     }
     return text_;
@@ -38,15 +42,26 @@ class Former {
   void drop_before(std::string_view blank) {
     const size_t kept = text_.find_last_not_of(blank);
     text_.resize(kept == std::string::npos ? 0 : kept + 1);
+    line_ = std::min(line_, text_.size());
+  }
+
+  void drop_indentation() {
+    if (text_.find_first_not_of(" \t", line_) == std::string::npos) text_.resize(line_);
   }
 
   void comment() {
     const size_t end = rest_.find("#}");
-    if (rest_.starts_with("{#-")) drop_before(kBlank);
+    rest_.starts_with("{#-") ? drop_before(kBlank) : drop_indentation();
     const bool trims = end != std::string_view::npos && end > 0 && rest_[end - 1] == '-';
     rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 2);
     if (trims) return skip_blank();
-    if (rest_.starts_with('\n')) rest_.remove_prefix(1);
+    end_line();
+  }
+  // Drops a line break behind a statement or a comment.
+  void end_line() {
+    if (!rest_.starts_with('\n')) return;
+    rest_.remove_prefix(1);
+    line_ = text_.size();
   }
 
   // {{ an expression }} or {% a statement %}
@@ -56,8 +71,7 @@ class Former {
     if (rest_.size() > 2 && rest_[2] == '-') {
       drop_before(kBlank);
     } else if (is_block) {
-      const size_t kept = text_.find_last_not_of(" \t");
-      if (kept == std::string::npos || text_[kept] == '\n') drop_before(" \t");
+      drop_indentation();
     }
     text_ += rest_.substr(0, 2);
     rest_.remove_prefix(rest_.size() > 2 && rest_[2] == '-' ? 3 : 2);
@@ -67,7 +81,7 @@ class Former {
         text_ += close;
         rest_.remove_prefix(trims ? 3 : 2);
         if (trims) return skip_blank();
-        if (is_block && rest_.starts_with('\n')) rest_.remove_prefix(1);
+        if (is_block) end_line();
         return;
       }
       if (rest_.front() == '\'' || rest_.front() == '"') {
@@ -82,7 +96,12 @@ class Former {
   void quoted() {
     const char quote = rest_.front();
     rest_.remove_prefix(1);
-    text_ += kJinjaQuote;
+    // 'a'+'b' is one string.
+    if (literal_end_ != 0 && literal_end_ + 1 == text_.size() && text_.back() == '+') {
+      text_.resize(literal_end_ - 1);
+    } else {
+      text_ += kJinjaQuote;
+    }
     while (!rest_.empty() && rest_.front() != quote) {
       if (rest_.front() == '\\' && rest_.size() > 1) {
         rest_.remove_prefix(1);
@@ -93,6 +112,7 @@ class Former {
       rest_.remove_prefix(1);
     }
     text_ += kJinjaQuote;
+    literal_end_ = text_.size();
     if (!rest_.empty()) rest_.remove_prefix(1);
   }
 
@@ -106,6 +126,8 @@ class Former {
 
   std::string_view rest_;
   std::string text_;
+  size_t line_ = 0;         // where the current line begins in text_
+  size_t literal_end_ = 0;  // behind the last string in text_
 };
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace tidemark::tokenizers {
 inline constexpr char kJinjaQuote = '\x1F';
 
 // Drops comments, and white space as Jinja does it with trim_blocks and lstrip_blocks. Drops
-// white space in expressions, and writes message['role'] for message.role. A template that does
-// not end well gives some form, too.
+// white space in expressions, joins 'a' + 'b', and writes message['role'] for message.role. A
+// template that does not end well gives some form, too.
 std::string jinja_form(std::string_view jinja);
 
 // Whether the form has this part, with ' for quotes.

@@ -39,6 +39,12 @@ JsonNode JsonNode::at(const std::string& key) const {
   return {*value_->find(key), *file_, place};
 }
 
+std::string JsonNode::token(const std::string& key) const {
+  if (!has(key)) return {};
+  const JsonNode node = at(key);
+  return node.value().is_object() ? node.text("content") : node.text();
+}
+
 std::string JsonNode::text(const std::string& key, const std::string& otherwise) const {
   return has(key) ? text(key) : otherwise;
 }

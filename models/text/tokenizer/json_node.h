@@ -33,6 +33,10 @@ class JsonNode {
   int64_t count(const std::string& key, int64_t otherwise) const;
   std::vector<JsonNode> list(const std::string& key) const { return at(key).list(); }
 
+  // A token of a tokenizer_config.json: "</s>" or {"content": "</s>", ...}; empty if it is
+  // missing.
+  std::string token(const std::string& key) const;
+
   std::string text() const;
   bool flag() const;
   int32_t id() const;     // from 0 to 2^31 - 1

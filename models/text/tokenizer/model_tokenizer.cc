@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -54,20 +53,16 @@ nlohmann::json read_json_beside(const fs::path& path) {
                                        read_text_file(path.string(), kMaxModelConfig));
 }
 
-// "</s>" or {"content": "</s>", ...}; nothing if the tokenizer does not have it.
-std::optional<int32_t> token_named(const Tokenizer& tokenizer,
-                                   const tokenizers::JsonNode& config, const std::string& key) {
-  if (!config.has(key)) return std::nullopt;
-  const tokenizers::JsonNode node = config.at(key);
-  return tokenizer.find(node.value().is_object() ? node.text("content") : node.text());
-}
-
 ModelTokenizer open_folder(const fs::path& folder, const fs::path& file) {
   ModelTokenizer model{Tokenizer::read(file.string()), {}, {}, {}, {}, {}};
   const std::string config_name = (folder / "tokenizer_config.json").string();
   const nlohmann::json config_json = read_json_beside(config_name);
   const tokenizers::JsonNode config(config_json, config_name);
-  model.end_of_text = token_named(model.tokenizer, config, "eos_token");
+  const auto id_of = [&](const char* key) {
+    const std::string token = config.token(key);
+    return token.empty() ? std::nullopt : model.tokenizer.find(token);
+  };
+  model.end_of_text = id_of("eos_token");
   for (const char* name : {"generation_config.json", "config.json"}) {
     const std::string path = (folder / name).string();
     const nlohmann::json json = read_json_beside(path);
@@ -85,74 +80,27 @@ ModelTokenizer open_folder(const fs::path& folder, const fs::path& file) {
   if (config.has("chat_template") || fs::exists(folder / "chat_template.jinja", missing)) {
     try_chat(model, [&] { return ChatTemplate::read(config_name); });
   }
-  const auto pad = token_named(model.tokenizer, config, "pad_token");
+  const auto pad = id_of("pad_token");
   return complete(std::move(model), pad);
 }
 
-class GgufTokenizerReader {
- public:
-  explicit GgufTokenizerReader(const std::string& path) : path_(path), file_(path) {}
-
-  ModelTokenizer run() {
-    GgufVocabulary from;
-    from.model = file_.text(key("model"));
-    if (has("pre")) from.pre = file_.text(key("pre"));
-    from.tokens = file_.texts(key("tokens"));
-    if (has("merges")) from.merges = file_.texts(key("merges"));
-    if (has("token_type")) {
-      for (const double type : file_.numbers(key("token_type"))) {
-        from.token_type.push_back(type >= 0 && type < 256 ? static_cast<int32_t>(type) : -1);
-      }
-    }
-    if (has("scores")) {
-      for (const double score : file_.numbers(key("scores"))) {
-        from.scores.push_back(static_cast<float>(score));
-      }
-    }
-    from.bos_token_id = id("bos_token_id");
-    from.eos_token_id = id("eos_token_id");
-    from.unknown_token_id = id("unknown_token_id");
-    from.add_bos_token = flag("add_bos_token");
-    from.add_eos_token = flag("add_eos_token");
-    from.add_space_prefix = flag("add_space_prefix");
-
-    ModelTokenizer model{tokenizer_from_gguf(path_, from), {}, {}, {}, from.eos_token_id, {}};
-    for (const char* name : {"eos_token_id", "eot_token_id", "eom_token_id"}) {
-      if (const auto stop = id(name)) model.stops.insert(*stop);
-    }
-    if (file_.has(kTemplate)) {
-      const auto piece = [&](std::optional<int32_t> of) {
-        return of ? model.tokenizer.piece(*of).value_or("") : std::string();
-      };
-      try_chat(model, [&] {
-        return ChatTemplate::recognise(file_.text(kTemplate), path_, piece(from.bos_token_id),
-                                       piece(from.eos_token_id));
-      });
-    }
-    return complete(std::move(model), id("padding_token_id"));
+ModelTokenizer open_gguf(const std::string& path) {
+  constexpr const char* kTemplate = "tokenizer.chat_template";
+  GgufFile file(path);
+  const GgufVocabulary from = read_gguf_vocabulary(file);
+  ModelTokenizer model{
+      tokenizer_from_gguf(path, from), {}, {}, {}, from.eos_token_id, from.stops};
+  if (file.has(kTemplate)) {
+    const auto piece = [&](std::optional<int32_t> of) {
+      return of ? model.tokenizer.piece(*of).value_or("") : std::string();
+    };
+    try_chat(model, [&] {
+      return ChatTemplate::recognise(file.text(kTemplate), path, piece(from.bos_token_id),
+                                     piece(from.eos_token_id));
+    });
   }
-
- private:
-  static constexpr const char* kTemplate = "tokenizer.chat_template";
-
-  static std::string key(const std::string& name) { return "tokenizer.ggml." + name; }
-  bool has(const std::string& name) const { return file_.has(key(name)); }
-  std::optional<bool> flag(const std::string& name) {
-    if (!has(name)) return std::nullopt;
-    return file_.flag(key(name));
-  }
-  std::optional<int32_t> id(const std::string& name) {
-    if (!has(name)) return std::nullopt;
-    const int64_t value = file_.count(key(name));
-    if (value > std::numeric_limits<int32_t>::max()) {
-      file_.fail_value(key(name), "is " + std::to_string(value) + ", which is no token");
-    }
-    return static_cast<int32_t>(value);
-  }
-
-  std::string path_;
-  GgufFile file_;
-};
+  return complete(std::move(model), from.padding_token_id);
+}
 
 }  // namespace
 
@@ -168,7 +116,7 @@ ModelTokenizer open_tokenizer(const std::string& path) {
     }
     return open_folder(given, file);
   }
-  if (given.extension() == ".gguf") return GgufTokenizerReader(path).run();
+  if (given.extension() == ".gguf") return open_gguf(path);
   return open_folder(given.parent_path(), given);
 }
 

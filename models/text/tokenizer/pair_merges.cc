@@ -38,6 +38,12 @@ PairMerges::PairMerges(const PieceTable& pieces, Options options)
   }
 }
 
+Bytes PairMerges::bytes() const {
+  constexpr size_t kPerMerge = 64, kAlways = 1 << 13;  // a node in the heap; bytes_
+  return Bytes(static_cast<int64_t>(kAlways + merges_.size() * kPerMerge +
+                                    merges_.bucket_count() * sizeof(void*)));
+}
+
 void PairMerges::add_merge(int32_t left, int32_t right, int64_t rank, int32_t joined) {
   merges_.insert_or_assign(pair_key(left, right), Merge{rank, joined});
 }

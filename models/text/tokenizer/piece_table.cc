@@ -12,6 +12,7 @@ bool PieceTable::add(std::string piece, int32_t id) {
   pieces_.emplace(id, &entry->first);
   size_ = std::max(size_, int64_t{id} + 1);
   longest_ = std::max(longest_, entry->first.size());
+  characters_ += entry->first.size();
   return true;
 }
 
@@ -19,6 +20,14 @@ std::optional<int32_t> PieceTable::find(std::string_view piece) const {
   const auto found = ids_.find(piece);
   if (found == ids_.end()) return std::nullopt;
   return found->second;
+}
+
+Bytes PieceTable::bytes() const {
+  // Nodes of both tables, a string's own allocation, and rounding in the heap.
+  constexpr size_t kPerPiece = 144, kPerBucket = sizeof(void*);
+  return Bytes(
+      static_cast<int64_t>(ids_.size() * kPerPiece + characters_ +
+                           (ids_.bucket_count() + pieces_.bucket_count()) * kPerBucket));
 }
 
 const std::string* PieceTable::piece(int32_t id) const {

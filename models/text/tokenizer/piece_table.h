@@ -9,6 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "runtime/core/units.h"
+
 namespace tidemark::tokenizers {
 
 class PieceTable {
@@ -29,6 +31,8 @@ class PieceTable {
   int64_t size() const { return size_; }
   // In bytes.
   size_t longest_piece() const { return longest_; }
+  // An upper bound on host memory.
+  Bytes bytes() const;
 
  private:
   struct Hash {
@@ -42,6 +46,7 @@ class PieceTable {
   std::unordered_map<int32_t, const std::string*> pieces_;
   int64_t size_ = 0;
   size_t longest_ = 0;
+  size_t characters_ = 0;  // bytes of all pieces
 };
 
 }  // namespace tidemark::tokenizers

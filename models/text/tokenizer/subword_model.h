@@ -20,6 +20,8 @@ class SubwordModel {
   virtual ~SubwordModel() = default;
   // Appends the ids of `word`'s pieces. REQUIRES: `word` is UTF-8 and not empty.
   virtual void split(std::string_view word, std::vector<int32_t>& ids) const = 0;
+  // An upper bound on host memory, without the pieces.
+  virtual Bytes bytes() const { return Bytes(1 << 10); }
 };
 
 // WordPiece: from the left, the longest piece each time; a word that cannot be split so is
@@ -61,6 +63,7 @@ class PairMerges : public SubwordModel {
   // pair replaces it.
   void add_merge(int32_t left, int32_t right, int64_t rank, int32_t joined);
   void split(std::string_view word, std::vector<int32_t>& ids) const override;
+  Bytes bytes() const override;
 
  private:
   struct Merge {

@@ -229,6 +229,17 @@ std::optional<std::string> Tokenizer::piece(int32_t id) const {
   return *found;
 }
 
+Bytes Tokenizer::bytes() const {
+  constexpr int64_t kSteps = 1 << 18;  // regular expressions, templates and other steps
+  Bytes bytes = Bytes(kSteps) + parts_->model_pieces.bytes() + parts_->added_pieces.bytes() +
+                parts_->model->bytes() + parts_->in_text.bytes() +
+                parts_->in_normalized.bytes();
+  for (const auto& [id, piece] : parts_->normalized_pieces) {
+    bytes += Bytes(static_cast<int64_t>(piece.size()) + 96);
+  }
+  return bytes;
+}
+
 bool Tokenizer::is_special(int32_t id) const { return parts_->is_special(id); }
 
 struct TokenStream::State {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "models/text/tokenizer/text_range.h"
+#include "runtime/core/units.h"
 
 namespace tidemark {
 
@@ -77,6 +78,8 @@ class Tokenizer {
   // without a piece.
   std::optional<std::string> piece(int32_t id) const;
   bool is_special(int32_t id) const;
+  // An upper bound on host memory, shared by copies.
+  Bytes bytes() const;
 
  private:
   friend class TokenStream;

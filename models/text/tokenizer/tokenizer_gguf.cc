@@ -82,15 +82,13 @@ class GgufReader {
     return id;
   }
 
-  void make_template(bool begins) {
+  void make_template() {
     const auto begin = checked("bos_token_id", from_.bos_token_id);
     const auto end = checked("eos_token_id", from_.eos_token_id);
-    const bool adds_begin = from_.add_bos_token.value_or(begins);
-    const bool adds_end = from_.add_eos_token.value_or(false);
     if (from_.add_bos_token.value_or(false) && !begin) fail("bos_token_id", "is missing");
-    if (adds_end && !end) fail("eos_token_id", "is missing");
-    parts_->sequence = SequenceTemplate::around(adds_begin ? begin : std::nullopt,
-                                                adds_end ? end : std::nullopt);
+    if (from_.ends() && !end) fail("eos_token_id", "is missing");
+    parts_->sequence = SequenceTemplate::around(from_.begins() ? begin : std::nullopt,
+                                                from_.ends() ? end : std::nullopt);
   }
 
   void make_byte_level() {
@@ -131,7 +129,7 @@ class GgufReader {
     }
     parts_->model = std::move(model);
     parts_->decoder = byte_level_decoder();
-    make_template(is_llama3);
+    make_template();
   }
 
   // SentencePiece joins the neighbours that form the piece with the highest score.
@@ -170,10 +168,10 @@ class GgufReader {
       }
     }
     parts_->model = std::move(model);
-    const bool prefix = from_.add_space_prefix.value_or(true);
+    const bool prefix = from_.has_space_prefix();
     parts_->normalizer = mark_spaces(prefix);
     parts_->decoder = sentence_piece_decoder(prefix);
-    make_template(true);
+    make_template();
   }
 
   const std::string& file_;

@@ -31,6 +31,8 @@ LineFile::LineFile(const std::string& path, Bytes longest_line, Bytes unpack_lim
 
 Bytes LineFile::bytes() const { return Bytes(static_cast<int64_t>(buffer_.capacity())); }
 
+int64_t LineFile::size() const { return file_ ? file_->size() : static_cast<int64_t>(filled_); }
+
 void LineFile::seek(int64_t position) { position_ = position; }
 
 std::string_view LineFile::peek() {

@@ -26,6 +26,7 @@ class LineFile {
   // Of the next line or block, in the unpacked text.
   int64_t position() const { return position_; }
   void seek(int64_t position);
+  int64_t size() const;  // of the unpacked text
 
   // Reads a line without the "\n" that ends it, and without the mark U+FEFF that begins some
   // files; false at the end. Throws DataError for a line longer than `longest_line`.

@@ -9,7 +9,7 @@
 #include "models/data/random.h"
 #include "models/text/tuning/packing.h"
 #include "runtime/core/errors.h"
-#include "runtime/schedule/hash.h"
+#include "runtime/core/hash.h"
 
 namespace tidemark {
 namespace {
@@ -20,7 +20,6 @@ TuningBatch all_padding(int64_t rows, int64_t length, int64_t pad) {
   TuningBatch batch{.rows = rows, .length = length};
   batch.tokens.assign(size, pad);
   batch.labels.assign(size, kIgnoreLabel);
-  batch.positions.assign(size, 0);
   batch.starts.resize(size);
   for (size_t i = 0; i < size; ++i) {
     batch.starts[i] = static_cast<int32_t>(i % static_cast<size_t>(length));
@@ -36,7 +35,6 @@ void put(TuningBatch& batch, int64_t row, int64_t start, const TuningExample& ex
   for (size_t i = 0; i < size; ++i) {
     batch.tokens[begin + i] = example.ids[i];
     batch.starts[begin + i] = static_cast<int32_t>(start);
-    batch.positions[begin + i] = static_cast<int32_t>(i);
     if (i + 1 == size || !example.counts[i + 1]) continue;
     batch.labels[begin + i] = example.ids[i + 1];
     ++batch.counted;
@@ -188,7 +186,7 @@ double TuningBatches::filled() {
 }
 
 uint64_t TuningBatches::fingerprint() const {
-  schedule_hash::Hash hash;
+  WordHash hash;
   hash.add(data_.fingerprint());
   for (const int64_t value :
        {range_.begin, range_.end, options_.rows, options_.length, int64_t{options_.packing},

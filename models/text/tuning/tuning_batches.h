@@ -7,7 +7,6 @@
 // other:
 //            tokens     a a a a b b c c c . .
 //            starts     0 0 0 0 4 4 6 6 6 9 10      padding sees only itself
-//            positions  0 1 2 3 0 1 0 1 2 0 0
 //            labels     a a a - b - c c - - -       the next token; - is kIgnoreLabel
 // Not packed, a row has one example, and a batch is as long as its longest one, rounded up to
 // `multiple`: few different shapes. Examples of similar length share a batch.
@@ -47,7 +46,6 @@ struct TuningBatch {
   std::vector<int64_t> labels{};  // (N, L): the next token of the same example, or kIgnoreLabel
   std::vector<int32_t> starts{};  // (N, L): where in its row the token's example begins;
                                   // attention sees keys from there on
-  std::vector<int32_t> positions{};  // (N, L): within the example: index - start
 };
 
 class TuningBatches {

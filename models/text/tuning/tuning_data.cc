@@ -6,7 +6,7 @@
 #include "models/text/tuning/tuning_line.h"
 #include "models/text/unicode.h"
 #include "runtime/core/errors.h"
-#include "runtime/schedule/hash.h"
+#include "runtime/core/hash.h"
 
 namespace tidemark {
 namespace {
@@ -50,16 +50,23 @@ TuningData::TuningData(const std::string& path, ModelTokenizer model,
   const bool has_lines = is_json(path, line);
   file_.seek(0);
   has_lines ? read_lines() : read_plain_text();
+  options_.progress = nullptr;
   if (size() == 0) {
     throw DataError(path, "has no example with a token to learn among its first " +
                               std::to_string(options.longest));
   }
 }
 
+void TuningData::report() const {
+  if (!options_.progress || file_.size() == 0) return;
+  options_.progress(static_cast<double>(file_.position()) / static_cast<double>(file_.size()));
+}
+
 void TuningData::read_lines() {
-  schedule_hash::Hash hash;
+  WordHash hash;
   std::string line;
   for (int64_t start = 0; start = file_.position(), file_.next(line);) {
+    report();
     if (is_blank(line)) continue;
     const LineFault fail = [&](const std::string& what, size_t within) {
       file_.fail(start, what, within);
@@ -102,10 +109,11 @@ std::vector<int32_t> TuningData::encode_block(int64_t start, const std::string& 
 }
 
 void TuningData::read_plain_text() {
-  schedule_hash::Hash hash;
+  WordHash hash;
   hash.add(static_cast<uint64_t>(options_.longest));
   std::string block;
   for (int64_t start = 0; start = file_.position(), file_.next_block(block, kBlockBytes);) {
+    report();
     longest_part_ = std::max(longest_part_, block.size());
     const std::vector<int32_t> ids = encode_block(start, block);
     for (const int32_t id : ids) hash.add(static_cast<uint64_t>(id));

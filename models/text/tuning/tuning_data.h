@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,9 @@ struct TuningDataOptions {
   int64_t longest = 1024;        // tokens of an example; the rest of a longer one is cut off
   Bytes longest_line{16 << 20};  // longer lines are refused
   Bytes unpack_limit{1 << 30};   // longer compressed files are refused
+  // Called while the file is read, with the share of it that is done, from 0 to 1; for a
+  // compressed file, of its unpacked text.
+  std::function<void(double)> progress{};
 };
 
 struct TuningExample {
@@ -91,6 +95,7 @@ class TuningData {
  private:
   void read_lines();
   void read_plain_text();
+  void report() const;
   TuningExample window(int64_t index);
   std::vector<int32_t> encode_block(int64_t start, const std::string& block);
 

@@ -96,6 +96,22 @@ TEST_F(LoraTest, AnUnknownTargetIsRefusedAndChangesNothing) {
   EXPECT_EQ(net_.trained().size(), net_.parameters().size());
 }
 
+TEST_F(LoraTest, APatternNamesWholeLayersButNotTheHead) {
+  const auto pattern = [](const char* text, const char* last) {
+    return LoraOptions{.pattern = LayerPattern{text, [=](const std::string& layer) {
+                                                 return layer.ends_with(last);
+                                               }}};
+  };
+  EXPECT_THAT([&] { add_lora(net_, pattern(".*q", "q"), init_); },
+              ThrowsMessage<UsageError>(HasSubstr("'.*q'; there are down, up")));
+  EXPECT_THAT([&] { add_lora(net_, pattern(".*", ""), init_); },
+              ThrowsMessage<UsageError>(HasSubstr("the head")));
+  EXPECT_EQ(net_.trained().size(), net_.parameters().size());
+  add_lora(net_, pattern(".*n", "n"), init_);
+  EXPECT_TRUE(net_.down.is_adapted());
+  EXPECT_FALSE(net_.up.is_adapted());
+}
+
 // y = x W^T + alpha / rank (x A^T) B^T + bias, written out.
 TEST_F(LoraTest, TheChangeIsThatOfThePaper) {
   const Tensor x = input();

@@ -231,6 +231,54 @@ TEST(UnfusedAdam, AgreesWithTheFusedOne) {
   }
 }
 
+// Beside optimizers that decay all of the parameters, or none: the same bits.
+TEST(Decay, OfMatricesOnly) {
+  using Make = std::unique_ptr<Optimizer> (*)(const std::vector<NamedTensor>&, double);
+  const Make rules[] = {
+      [](const std::vector<NamedTensor>& p, double decay) {
+        return make_sgd(p, {.lr = 0.5, .momentum = 0.9, .weight_decay = decay});
+      },
+      [](const std::vector<NamedTensor>& p, double decay) {
+        return make_adam(p, {.lr = 0.1, .weight_decay = decay});
+      },
+      [](const std::vector<NamedTensor>& p, double decay) {
+        return make_adam(p, {.lr = 0.1, .weight_decay = decay, .decoupled = true});
+      },
+      [](const std::vector<NamedTensor>& p, double decay) {
+        return make_unfused_adam(p, {.lr = 0.1, .weight_decay = decay, .decoupled = true});
+      }};
+  for (const Make& make : rules) {
+    // The values of each parameter after two steps; their shapes take turns.
+    const auto train = [&](double decay, bool matrices_only) {
+      Session session({.device = "cpu", .threads = 1, .budget = Bytes(1 << 20)});
+      std::vector<NamedTensor> parameters;
+      for (const Shape& shape : {Shape{2, 3}, Shape{6}, Shape{3, 2}, Shape{1, 6}, Shape{}}) {
+        parameters.push_back({"p", upload_constant(shape, 2, Category::kParameter, "p")});
+        require_grad(parameters.back().tensor);
+      }
+      const auto optimizer = make(parameters, decay);
+      if (matrices_only) optimizer->decay_matrices_only();
+      for (int step = 0; step < 2; ++step) {
+        for (const NamedTensor& each : parameters) {
+          const Tensor& x = each.tensor;
+          backward(sum(step == 0 ? scale(x, 3) : mul(x, x)));
+        }
+        optimizer->step();
+      }
+      std::vector<float> values;
+      for (const NamedTensor& each : parameters) {
+        std::vector<float> all(static_cast<size_t>(each.tensor.elements()));
+        session.download(each.tensor, all.data());
+        values.push_back(all.front());
+      }
+      return values;
+    };
+    const std::vector<float> none = train(0, false), all = train(0.3, false);
+    EXPECT_NE(none, all);
+    EXPECT_EQ(train(0.3, true), (std::vector{all[0], none[1], all[2], all[3], none[4]}));
+  }
+}
+
 TEST_F(OptimizerTest, StateIsThereBeforeTheFirstStepAndIsTagged) {
   const auto adam = make_adam(parameters(), {});
   for (const NamedTensor& state : adam->state()) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "models/text/tokenizer/jinja_form.h"
 #include "runtime/core/errors.h"
@@ -12,7 +13,9 @@
 namespace tidemark {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::golden_chats;
 using ::testing::HasSubstr;
 using Messages = std::vector<ChatMessage>;
 
@@ -24,28 +27,53 @@ std::string said(const RenderedChat& chat) {
   return all;
 }
 
-std::vector<Messages> conversations() {
-  std::vector<Messages> all;
-  for (const auto& from : testing::golden_tokenizers()["conversations"]) {
+// What Jinja rendered from a template; null for a chat that the template refuses.
+void expect_rendered(const ChatTemplate& chat, const nlohmann::json& wanted,
+                     const std::string& name) {
+  size_t rendered = 0;
+  for (size_t i = 0; i < wanted["plain"].size(); ++i) {
     Messages messages;
-    for (const auto& each : from) messages.push_back({each[0], each[1]});
-    all.push_back(messages);
+    for (const auto& each : golden_chats()["conversations"][i]) {
+      messages.push_back({each[0], each[1]});
+    }
+    for (const bool prompts : {false, true}) {
+      const nlohmann::json& text = wanted[prompts ? "prompted" : "plain"][i];
+      if (text.is_null()) {
+        EXPECT_THROW(chat.render(messages, prompts), UsageError) << name << ", chat " << i;
+        continue;
+      }
+      EXPECT_EQ(chat.render(messages, prompts).text, text.get<std::string>()) << name;
+      ++rendered;
+    }
   }
-  return all;
+  EXPECT_GE(rendered, 4U) << name;
 }
 
 TEST(ChatTemplate, RendersAsJinja) {
-  const std::vector<Messages> chats = conversations();
-  for (const auto& wanted : testing::golden_tokenizers()["chats"]) {
+  for (const auto& wanted : golden_chats()["chats"]) {
     const auto chat = ChatTemplate::recognise(wanted["template"].get<std::string>(), "t");
     const std::string family = wanted["family"];
     EXPECT_EQ(chat.family(), ChatTemplate::named(family).family()) << family;
-    ASSERT_GE(wanted["plain"].size(), 2u);
-    for (size_t i = 0; i < wanted["plain"].size(); ++i) {
-      EXPECT_EQ(chat.render(chats[i]).text, wanted["plain"][i].get<std::string>()) << family;
-      EXPECT_EQ(chat.render(chats[i], true).text, wanted["prompted"][i].get<std::string>())
-          << family;
-    }
+    expect_rendered(chat, wanted, wanted["template"]);
+  }
+}
+
+TEST(ChatTemplate, RendersAsThePublishedTemplates) {
+  const nlohmann::json& models = golden_chats()["real"];
+  EXPECT_EQ(models.size(), ChatTemplate::names().size());
+  for (const auto& [name, wanted] : models.items()) {
+    expect_rendered(ChatTemplate::named(name), wanted, name);
+  }
+}
+
+// Those templates themselves, which are not in the repository.
+TEST(ChatTemplate, RecognisesPublishedTemplates) {
+  const char* const path = std::getenv("TIDEMARK_CHAT_TEMPLATES");
+  if (path == nullptr) GTEST_SKIP() << "needs TIDEMARK_CHAT_TEMPLATES=templates.json";
+  const auto templates = nlohmann::json::parse(read_text_file(path));
+  for (const auto& [name, wanted] : golden_chats()["real"].items()) {
+    expect_rendered(ChatTemplate::recognise(templates[name].get<std::string>(), name), wanted,
+                    name);
   }
 }
 
@@ -72,21 +100,46 @@ TEST(ChatTemplate, KnowsDefaultSystemMessages) {
   EXPECT_THAT(ChatTemplate::named("smollm2").render(chat).text, HasSubstr("named SmolLM"));
 }
 
-TEST(ChatTemplate, RefusesUnknownFamilies) {
-  const std::string known = testing::golden_tokenizers()["chats"][0]["template"];
-  for (const std::string& unknown :
-       {std::string(), std::string("{{ messages }}"), known.substr(0, known.size() / 2),
-        known + "{{ '<think>' }}", std::string("{{ '"), std::string("{%-"),
-        std::string("{#")}) {
-    try {
-      ChatTemplate::recognise(unknown, "config.json");
-      ADD_FAILURE() << unknown;
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("config.json"));
-      EXPECT_THAT(error.what(), HasSubstr("no known family"));
-    }
+std::string fault_of(const std::string& jinja) {
+  try {
+    ChatTemplate::recognise(jinja, "config.json");
+  } catch (const DataError& error) {
+    return error.what();
   }
+  return {};
+}
+
+TEST(ChatTemplate, RefusesUnknownFamilies) {
+  for (const char* const unknown : {"", "{{ messages }}", "{{ '", "{%-", "{#", "{% endif %}"}) {
+    EXPECT_THAT(fault_of(unknown), AllOf(HasSubstr("config.json"), HasSubstr("known family")));
+  }
+  EXPECT_THAT(fault_of("{% for message in messages %}{{ '<turn>' + message['content'] }}"),
+              HasSubstr("writes '{{'<turn>'+message['content']}}'"));
   EXPECT_THROW(ChatTemplate::named("gemma"), UsageError);
+}
+
+// Each is of a family, but for one thing.
+TEST(ChatTemplate, NamesWhatItDoesNotUnderstand) {
+  const std::string turn =
+      "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n'}}";
+  const std::string loop = "{% for message in messages %}" + turn + "{% endfor %}";
+  const std::string prompt =
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+  EXPECT_EQ(fault_of(loop + prompt), "");
+  EXPECT_THAT(fault_of(loop), HasSubstr("lacks '{{'<|im_start|>assistant\\n'}}'"));
+  EXPECT_THAT(fault_of(loop + "{{ '<|im_start|>assistant\n' }}"), HasSubstr("assistant"))
+      << "also without being asked for a prompt";
+  EXPECT_THAT(fault_of("{{ '<think>' }}" + loop + prompt), HasSubstr("has '{{'<think>'}}'"));
+  EXPECT_THAT(fault_of(loop + "{% if x %}{{ y }}{% endif %}" + prompt),
+              HasSubstr("has '{%ifx%}'"));
+  EXPECT_THAT(fault_of("{{ bos_token }}\n" + loop + prompt), HasSubstr("has '\\n'"));
+  EXPECT_THAT(fault_of(loop + "{{ bos_token }}" + prompt), HasSubstr("has '{{bos_token}}'"));
+  // Tools do not matter, unless a branch is also taken without them.
+  EXPECT_EQ(fault_of("{% if tools %}{{ x }}{% endif %}" + loop + prompt), "");
+  EXPECT_THAT(fault_of("{% if tools or x %}{{ x }}{% endif %}" + loop + prompt),
+              HasSubstr("'{%iftoolsorx%}'"));
+  EXPECT_THAT(fault_of("{% if tools is none %}{{ x }}{% endif %}" + loop + prompt),
+              HasSubstr("'{%iftoolsisnone%}'"));
 }
 
 TEST(JinjaForm, LayoutDoesNotMatter) {
@@ -98,6 +151,9 @@ TEST(JinjaForm, LayoutDoesNotMatter) {
         "{# c #}\n{% if a %}{#- d -#}\n {{'x\n'+b}}{% endif %}"}) {
     EXPECT_EQ(tokenizers::jinja_form(same), form) << same;
   }
+  EXPECT_EQ(tokenizers::jinja_form("  {# c #}\n  {% if a %}\n  {% if b %}"), "{%ifa%}{%ifb%}");
+  EXPECT_EQ(tokenizers::jinja_form("{{ 'x' + '\n' + b + '+' ~ 'y' }}"),
+            tokenizers::jinja_form("{{ 'x\n' + b + '+' ~ 'y' }}"));
   EXPECT_NE(tokenizers::jinja_form("{% if a %}{{ 'x\n' + b }}\n{% endif %}"), form)
       << "a line break behind an expression is text";
 }
@@ -106,7 +162,7 @@ TEST(ChatTemplate, ReadsATokenizerConfig) {
   const std::string folder = ::testing::TempDir();
   const std::string path = folder + "/tokenizer_config.json";
   nlohmann::json config{{"eos_token", {{"content", "<end>"}}}, {"bos_token", nullptr}};
-  config["chat_template"] = testing::golden_tokenizers()["chats"].back()["template"];
+  config["chat_template"] = golden_chats()["chats"].back()["template"];
   write_text_file(path, config.dump());
   const Messages chat{{"assistant", "x"}};
   EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<|assistant|>\nx<end>\n");

@@ -1,4 +1,5 @@
-// tests/golden/tokenizers.json.gz, which scripts/make_tokenizer_golden.py makes.
+// tests/golden/tokenizers.json.gz, which scripts/make_tokenizer_golden.py makes, and
+// tests/golden/chats.json, which scripts/make_chat_golden.py makes.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,6 +14,12 @@ namespace tidemark::testing {
 inline const nlohmann::json& golden_tokenizers() {
   static const nlohmann::json golden =
       nlohmann::json::parse(read_text_file(TIDEMARK_GOLDEN_DIR "/tokenizers.json.gz"));
+  return golden;
+}
+
+inline const nlohmann::json& golden_chats() {
+  static const nlohmann::json golden =
+      nlohmann::json::parse(read_text_file(TIDEMARK_GOLDEN_DIR "/chats.json"));
   return golden;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "models/text/tokenizer/tokenizer_files.h"
 #include "runtime/core/errors.h"
 #include "tests/models/checkpoint/gguf_builder.h"
 #include "tests/models/text/tokenizer/golden_tokenizers.h"
@@ -28,7 +29,7 @@ class ModelTokenizerTest : public ::testing::Test {
   }
   ModelTokenizer open() { return open_tokenizer(folder_.path()); }
 
-  const json chatml_ = testing::golden_tokenizers()["chats"][0]["template"];
+  const json chatml_ = testing::golden_chats()["chats"][0]["template"];
   testing::TempFolder folder_;
 };
 
@@ -69,7 +70,7 @@ TEST_F(ModelTokenizerTest, AnUnknownTemplateIsNoError) {
   write("config.json", R"({"eos_token_id": 2})");
   const ModelTokenizer model = open();
   EXPECT_FALSE(model.chat);
-  EXPECT_THAT(model.chat_fault, HasSubstr("no known family"));
+  EXPECT_THAT(model.chat_fault, HasSubstr("known family"));
   EXPECT_EQ(model.end_of_text, 2);
 }
 
@@ -148,6 +149,33 @@ TEST_F(ModelTokenizerTest, GgufFilesWithoutATokenizer) {
   GgufBuilder wrong = as_gguf(testing::golden_case("smollm2")["tokenizer"]);
   wrong.number("tokenizer.ggml.eos_token_id", GgufKind::kUInt64, uint64_t{1} << 40);
   EXPECT_THROW(open_tokenizer(folder_.write("a.gguf", wrong.bytes())), DataError);
+}
+
+TEST_F(ModelTokenizerTest, GgufFilesAsFolders) {
+  GgufBuilder gguf = as_gguf(testing::golden_case("smollm2")["tokenizer"]);
+  gguf.size("tokenizer.ggml.bos_token_id", 1);
+  gguf.size("tokenizer.ggml.eos_token_id", 0);
+  gguf.size("tokenizer.ggml.eot_token_id", 7);
+  gguf.size("tokenizer.ggml.padding_token_id", 5);
+  gguf.text("tokenizer.chat_template", chatml_.get<std::string>());
+  const std::string file = folder_.write("a.gguf", gguf.bytes());
+  save_gguf_tokenizer(file, folder_.path());
+  const ModelTokenizer from = open_tokenizer(file), to = open();
+  for (const auto& text : testing::golden_tokenizers()["texts"]) {
+    EXPECT_EQ(to.tokenizer.encode(text.get<std::string>()),
+              from.tokenizer.encode(text.get<std::string>()));
+  }
+  EXPECT_EQ(to.end_of_text, 0);
+  EXPECT_THAT(to.stops, ElementsAre(0, 2, 7));
+  EXPECT_EQ(to.pad, 5);
+  const std::vector<ChatMessage> chat{{"user", "a"}, {"assistant", "b"}};
+  EXPECT_EQ(to.chat->render(chat).text, from.chat->render(chat).text);
+  const auto read = [&](const std::string& name) {
+    return json::parse(read_text_file(folder_.path() + "/" + name));
+  };
+  EXPECT_EQ(read("generation_config.json"),
+            (json{{"bos_token_id", 1}, {"eos_token_id", {0, 2, 7}}, {"pad_token_id", 5}}));
+  EXPECT_EQ(read("tokenizer_config.json")["bos_token"], "<|im_start|>");
 }
 
 // A real file, as transformers reads it: scripts/make_golden.py --only smollm2_tokens.

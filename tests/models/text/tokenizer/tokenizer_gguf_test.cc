@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "models/text/tokenizer/tokenizer_files.h"
 #include "runtime/core/errors.h"
 #include "tests/models/text/tokenizer/golden_tokenizers.h"
 
@@ -48,8 +49,7 @@ GgufVocabulary converted(const std::string& name, const std::string& model,
   return vocabulary;
 }
 
-void expect_golden(const std::string& name, const GgufVocabulary& vocabulary) {
-  const Tokenizer tokenizer = tokenizer_from_gguf("f.gguf", vocabulary);
+void expect_golden(const std::string& name, const Tokenizer& tokenizer) {
   const nlohmann::json& wanted = testing::golden_case(name);
   const auto texts = testing::golden_tokenizers()["texts"].get<std::vector<std::string>>();
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -57,6 +57,21 @@ void expect_golden(const std::string& name, const GgufVocabulary& vocabulary) {
     EXPECT_EQ(tokenizer.encode(texts[i]), ids) << texts[i];
     EXPECT_EQ(tokenizer.decode(ids), wanted["decoded"][i].get<std::string>());
   }
+  for (size_t i = 0; i < wanted["pair_ids"].size(); ++i) {
+    const auto pair = testing::golden_tokenizers()["pairs"][i].get<std::vector<std::string>>();
+    EXPECT_EQ(tokenizer.encode_pair(pair[0], pair[1]), wanted["pair_ids"][i].get<Ids>());
+  }
+}
+
+// Also as the tokenizer.json that is written of it.
+void expect_golden(const std::string& name, const GgufVocabulary& vocabulary) {
+  expect_golden(name, tokenizer_from_gguf("f.gguf", vocabulary));
+  const std::string json = tokenizer_json("f.gguf", vocabulary);
+  expect_golden(name, Tokenizer::parse("tokenizer.json", json));
+  const auto& wanted = testing::golden_case(name)["tokenizer"];
+  const auto written = nlohmann::json::parse(json);
+  EXPECT_EQ(written["model"]["vocab"].size(), vocabulary.tokens.size());
+  EXPECT_EQ(written["normalizer"].is_null(), wanted["normalizer"].is_null());
 }
 
 TEST(GgufTokenizer, EqualsTheJsonItWasConvertedFrom) {
@@ -78,6 +93,24 @@ TEST(GgufTokenizer, Qwen2IsNormalized) {
   EXPECT_EQ(tokenizer.encode("e\u0301 12"), tokenizer.encode("\u00E9 12"));
   EXPECT_EQ(tokenizer.encode("e\u0301 12"),
             testing::golden_tokenizer("qwen2").encode("\u00E9 12"));
+  const Tokenizer written = Tokenizer::parse(
+      "tokenizer.json", tokenizer_json("f.gguf", converted("qwen2", "gpt2", "qwen2")));
+  EXPECT_EQ(written.encode("e\u0301 12"), tokenizer.encode("\u00E9 12"));
+}
+
+TEST(GgufTokenizer, WritesWhatEndsATextAndRefusesWhatIsNotText) {
+  GgufVocabulary vocabulary = converted("gpt2", "gpt2", "gpt-2");
+  vocabulary.bos_token_id = 3;
+  vocabulary.eos_token_id = 0;
+  vocabulary.add_bos_token = vocabulary.add_eos_token = true;
+  const Tokenizer written =
+      Tokenizer::parse("tokenizer.json", tokenizer_json("f.gguf", vocabulary));
+  const Tokenizer read = tokenizer_from_gguf("f.gguf", vocabulary);
+  EXPECT_EQ(written.encode("a").front(), 3);
+  EXPECT_EQ(written.encode("a").back(), 0);
+  EXPECT_EQ(written.encode_pair("a", "b"), read.encode_pair("a", "b"));
+  vocabulary.tokens[5] = "\xFF";
+  EXPECT_THROW(tokenizer_json("f.gguf", vocabulary), DataError);
 }
 
 GgufVocabulary small() {

@@ -42,13 +42,11 @@ class TuningBatchesTest : public ::testing::Test {
     EXPECT_EQ(batch.tokens.size(), size);
     EXPECT_EQ(batch.labels.size(), size);
     EXPECT_EQ(batch.starts.size(), size);
-    EXPECT_EQ(batch.positions.size(), size);
     int64_t counted = 0;
     for (int64_t row = 0; row < batch.rows; ++row) {
       bool was_padding = false;
       for (int64_t column = 0; column < batch.length; ++column) {
         const auto i = static_cast<size_t>(row * batch.length + column);
-        EXPECT_EQ(batch.positions[i], column - batch.starts[i]);
         const bool has_label = batch.labels[i] != kIgnoreLabel;
         counted += has_label;
         if (batch.tokens[i] == kPad) {
@@ -143,7 +141,7 @@ TEST_F(TuningBatchesTest, AnEpochHasEachExampleOnce) {
 
 bool same(const TuningBatch& a, const TuningBatch& b) {
   return a.length == b.length && a.tokens == b.tokens && a.labels == b.labels &&
-         a.starts == b.starts && a.positions == b.positions && a.counted == b.counted;
+         a.starts == b.starts && a.counted == b.counted;
 }
 
 TEST_F(TuningBatchesTest, AStepsBatchDoesNotDependOnOthers) {
@@ -215,8 +213,6 @@ TEST_F(TuningBatchesTest, TheHeadersPicture) {
             (std::vector<int64_t>{id("2"), id("3"), id("4"), 0, no, 0, no, no, no}));
   EXPECT_EQ(std::vector(batch.starts.begin(), batch.starts.begin() + 9),
             (std::vector<int32_t>{0, 0, 0, 0, 0, 5, 5, 7, 8}));
-  EXPECT_EQ(std::vector(batch.positions.begin(), batch.positions.begin() + 9),
-            (std::vector<int32_t>{0, 1, 2, 3, 4, 0, 1, 0, 0}));
   EXPECT_EQ(batch.tokens[9], pad) << "a row without examples";
   EXPECT_EQ(batch.starts[17], 8);
   EXPECT_EQ(batch.counted, 5);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/core/errors.h"
 #include "tests/models/text/tuning/tuning_files.h"
 
@@ -59,6 +61,23 @@ TEST_F(TuningDataTest, Messages) {
   EXPECT_EQ(data.length(1), length);
   EXPECT_EQ(data.tokens(), 2 * length);
   EXPECT_EQ(data.counted(), 2 * std::count(example.counts.begin(), example.counts.end(), true));
+}
+
+TEST_F(TuningDataTest, SaysHowFarItIs) {
+  for (const char* const name : {"a.jsonl", "a.txt"}) {
+    std::vector<double> shares;
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += std::string(kChat) + '\n';
+    TuningData data =
+        open(text, {.progress = [&](double share) { shares.push_back(share); }}, name);
+    EXPECT_GT(shares.size(), 4U);
+    EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+    EXPECT_GT(shares.front(), 0);
+    EXPECT_EQ(shares.back(), 1);
+    const size_t calls = shares.size();
+    (void)data.example(0);
+    EXPECT_EQ(shares.size(), calls) << "only while it is opened";
+  }
 }
 
 TEST_F(TuningDataTest, Completions) {

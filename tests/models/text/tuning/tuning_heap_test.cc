@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "models/text/tokenizer/tokenizer_gguf.h"
 #include "models/text/tuning/tuning_batches.h"
 #include "tests/models/text/tuning/tuning_files.h"
 #include "tests/support/counted_heap.h"
@@ -70,6 +71,40 @@ TEST_F(TuningHeapTest, ManyLines) {
   EXPECT_LT(promised, Bytes(100000 * 16)) << "the index";
   check(repeated(line("abc 123"), 100000), "short lines");
   check(repeated(line("abc"), 3), "three lines");
+}
+
+TEST_F(TuningHeapTest, Tokenizers) {
+  for (const std::string& name : testing::golden_names()) {
+    const std::string json = testing::golden_case(name)["tokenizer"].dump();
+    const int64_t before = testing::heap_now;
+    const Tokenizer tokenizer = Tokenizer::parse(name, json);
+    const Bytes taken{testing::heap_now - before};
+    EXPECT_LE(taken, tokenizer.bytes()) << name;
+    EXPECT_LE(tokenizer.bytes() - Bytes(1 << 18), taken * 3) << name << ": no loose bound";
+  }
+}
+
+// As large as those of models: what is constant does not count.
+TEST_F(TuningHeapTest, ATokenizerOfManyPieces) {
+  GgufVocabulary vocabulary;
+  vocabulary.model = "gpt2";
+  // Of one width, so that no two pairs make the same piece.
+  const auto piece = [](int i) { return "x" + std::to_string(100 + i); };
+  for (int i = 0; i < 200; ++i) vocabulary.tokens.push_back(piece(i));
+  for (int i = 0; i < 200; ++i) {
+    for (int j = 0; j < 200; ++j) {
+      vocabulary.merges.push_back(piece(i) + ' ' + piece(j));
+      vocabulary.tokens.push_back(piece(i) + piece(j));
+    }
+  }
+  for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    vocabulary.token_type.push_back(i % 100 == 0 ? 3 : 1);
+  }
+  const int64_t before = testing::heap_now;
+  const Tokenizer tokenizer = tokenizer_from_gguf("f", vocabulary);
+  const Bytes taken{testing::heap_now - before};
+  EXPECT_LE(taken, tokenizer.bytes());
+  EXPECT_LE(tokenizer.bytes(), taken * 2);
 }
 
 TEST_F(TuningHeapTest, TheFileIsNotInMemory) {

@@ -1,4 +1,4 @@
-// FNV-1a over 64-bit words. For runtime/schedule, for fingerprints of data, and for tests.
+// FNV-1a over 64-bit words, for fingerprints.
 //
 // Threads: a value.
 #pragma once
@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tidemark::schedule_hash {
+namespace tidemark {
 
-class Hash {
+class WordHash {
  public:
   void add(uint64_t word) { value_ = (value_ ^ word) * 0x100000001b3; }
   void add(std::string_view text) {
@@ -21,4 +21,4 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-}  // namespace tidemark::schedule_hash
+}  // namespace tidemark
