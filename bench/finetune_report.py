@@ -22,14 +22,19 @@ PEER = ROOT / "bench" / "peers" / "torch_finetune.py"
 GROUPS = pathlib.Path("/sys/fs/cgroup/memory")
 PROMPTS = ["What is the capital of France?", "Why is the sea salt?", "Write a short poem on tides."]
 STEPS, EXAMPLES, RATE, TOKENS = 10, 8, {"full": 1e-4, "lora": 1e-3}, 48
-ROWS, LENGTH, WARMUP = 4, 256, 2
+ROWS, LENGTH = 4, 256
+# Steps of a run, of a run within half of the memory, which plans first; and those that count.
+FREE_STEPS, HELD_STEPS, COUNTED = 5, 10, 3
 # On the simulator, one sequence of 4,096 tokens a step in 7.5 GiB of a card's memory.
 CARD = ["--device", "sim:rtx4090-24gb", "--dtype", "bf16", "--batch", 1, "--seq-length", 4096,
         "--hold-out", 0]
+LORA = ["--lora-rank", 16, "--stored", "bf16"]
+# name: budget, host memory to offload to, and what is trained
 SIMULATED = {
-    "llama-3.1-8b, LoRA": ["--model", "llama-3.1-8b", "--lora-rank", 16, "--stored", "bf16"],
-    "smollm2-1.7b, LoRA": ["--model", "smollm2-1.7b", "--lora-rank", 16, "--stored", "bf16"],
-    "llama-3.2-1b, all weights": ["--model", "llama-3.2-1b"],
+    "llama-3.1-8b, LoRA": ("7.5GiB", "29.8GiB", ["--model", "llama-3.1-8b", *LORA]),
+    "smollm2-1.7b, LoRA": ("7.5GiB", "29.8GiB", ["--model", "smollm2-1.7b", *LORA]),
+    "llama-3.2-1b, all weights": ("7.5GiB", "29.8GiB", ["--model", "llama-3.2-1b"]),
+    "llama-3.1-70b, LoRA": ("23GiB", "256GiB", ["--model", "llama-3.1-70b", *LORA]),
 }
 
 
@@ -80,6 +85,7 @@ class Runs:
                 "tokens": steps[0]["tokens"] if steps else 0,
                 "budget_bytes": made["budget_bytes"], "disk_peak_bytes": made["disk_peak_bytes"],
                 "host_peak_bytes": made["host_peak_bytes"],
+                "bound_ms": made.get("plan", {}).get("bound_ms"),
                 "smallest_budget_bytes": made["minimum_budget_bytes"],
                 "unmanaged_peak_bytes": made["unmanaged_peak_bytes"],
                 "resident_peak_bytes": resident, "output": out}
@@ -142,16 +148,20 @@ def speed(runs):
     for kind in ("full", "lora"):
         for dtype in runs.options.dtypes.split(","):
             lora = ["--adapter", adapter] if kind == "lora" else []
-            ours = runs.ours("--data", runs.text, "--batch", ROWS, "--seq-length", LENGTH,
-                             "--no-packing", "--hold-out", 0, "--steps", 5, "--dtype", dtype, *lora)
+            flags = ["--data", runs.text, "--batch", ROWS, "--seq-length", LENGTH, "--no-packing",
+                     "--hold-out", 0, "--dtype", dtype, *lora]
+            ours = runs.ours(*flags, "--steps", FREE_STEPS)
             row = {"trained": kind, "dtype": dtype, "ours": ours}
             for name, more in (("torch", []), ("torch, checkpointing", ["--checkpointing"])):
-                row[name] = runs.torch("--random", f"{ROWS}x{LENGTH}", "--steps", 5, "--dtype",
+                row[name] = runs.torch("--random", f"{ROWS}x{LENGTH}", "--steps", FREE_STEPS, "--dtype",
                                        dtype, *lora, *more)
-            for run in (row["ours"], row["torch"], row["torch, checkpointing"]):
+            half = row["torch"]["resident_peak_bytes"] // 2
+            row["ours, half of torch's memory"] = runs.ours(
+                *flags, "--steps", HELD_STEPS, "--memory", half)
+            for run in [run for run in row.values() if isinstance(run, dict)]:
                 run.pop("output", None)
                 if run["exit_code"] == 0:
-                    run["median_step_ms"] = statistics.median(run["step_ms"][WARMUP:])
+                    run["median_step_ms"] = statistics.median(run["step_ms"][-COUNTED:])
                     run["tokens_per_s"] = 1000 * ROWS * LENGTH / run["median_step_ms"]
             rows.append(row)
             print(kind, dtype, *(f"{name} {run.get('tokens_per_s', 0):.0f} tokens/s "
@@ -184,18 +194,20 @@ def limited(runs):
 
 def simulated(runs):
     rows = []
-    for name, flags in SIMULATED.items():
-        ample = runs.ours(*flags, *CARD, "--steps", 3, "--policy", "none", "--budget", "200GiB")
-        held = runs.ours(*flags, *CARD, "--steps", 10, "--budget", "7.5GiB", "--host-limit",
-                         "96GiB")
+    for name, (budget, host, flags) in SIMULATED.items():
+        ample = runs.ours(*flags, *CARD, "--steps", 3, "--policy", "none", "--budget", "400GiB")
+        held = runs.ours(*flags, *CARD, "--steps", 10, "--budget", budget, "--host-limit", host)
         row = {"name": name, "unmanaged_peak_bytes": ample["unmanaged_peak_bytes"],
+               "budget_bytes": held["budget_bytes"], "bound_ms": held["bound_ms"],
                "smallest_budget_bytes": held["smallest_budget_bytes"],
                "host_peak_bytes": held["host_peak_bytes"],
                "ample_step_ms": ample["step_ms"][-1], "step_ms": held["step_ms"][-1]}
         row["overhead"] = row["step_ms"] / row["ample_step_ms"] - 1
         rows.append(row)
         print(f"{name}: {row['ample_step_ms']:.0f} -> {row['step_ms']:.0f} ms, "
-              f"{100 * row['overhead']:.1f} %", flush=True)
+              f"{100 * row['overhead']:.1f} %; no plan in this order below "
+              f"{row['bound_ms'] or 0:.0f} ms; host {row['host_peak_bytes'] / 2**30:.1f} GiB",
+              flush=True)
     return rows
 
 

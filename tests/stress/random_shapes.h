@@ -112,7 +112,8 @@ inline void train_random_shapes(const ShapedJob& job, const RandomShapes& what) 
     EXPECT_EQ(report.last.moves, 0);
   }
   if (session.device().has_data()) return;  // kernels are kept there, up to a limit
-  EXPECT_LE(heap.last(), 1.1 * heap.first() + (4 << 20));
+  // Tide keeps a schedule of each shape.
+  EXPECT_LE(heap.last(), 1.1 * heap.first() + (5 << 20));
 }
 
 }  // namespace tidemark::testing
