@@ -7,8 +7,9 @@ namespace tidemark::planner {
 TimeTree::TimeTree(const std::vector<Buffer>& buffers)
     : buffers_(buffers), times_(section_times(buffers)) {
   while (leaves_ < times_.count) leaves_ *= 2;
-  any_.resize(2 * leaves_);
-  whole_.resize(2 * leaves_);
+  const size_t nodes = 2 * static_cast<size_t>(leaves_);
+  any_.resize(nodes);
+  whole_.resize(nodes);
 }
 
 void TimeTree::add(Runs& runs, Run run) {
