@@ -121,7 +121,7 @@ int run_layout(const Flags& flags) {
   print_header("method");
   const std::vector<Buffer>& buffers = instance.buffers;
   for (const Heuristic& heuristic : kHeuristics) {
-    if (heuristic.cost != HeuristicCost::kBuffers && buffers.size() > kMaxBuffersToCompare) {
+    if (heuristic.max_buffers < SIZE_MAX && buffers.size() > kMaxBuffersToCompare) {
       continue;
     }
     const Stopwatch each(0);

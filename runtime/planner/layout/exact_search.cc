@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <unordered_map>
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max();
 constexpr size_t kMaxRemembered = 1 << 20;
 constexpr int64_t kNodesPerLookAtTheClock = 256;
+constexpr int64_t kSlackShares = 16;
 
 }  // namespace
 
@@ -57,6 +59,7 @@ class ExactSearch::Impl {
       top_[i] = std::min(capacity_, options_.ceilings[i].count());
     }
     walk_ = walk;
+    slack_share_ = std::array<int64_t, 4>{8, 16, 1, 12}[seed % 4];
     reset();
     set_ranks(rank, seed);
     watch_ = &watch;
@@ -69,7 +72,7 @@ class ExactSearch::Impl {
     stopped_ = false;
     placed_.clear();
     if (!infer(0, static_cast<int>(load_.size()), 0)) return Verdict::kDoesNotFit;
-    const bool fits = solve_parts(all, walk == Walk::kLocal ? 0 : -1, -1);
+    const bool fits = solve_parts(all, walk != Walk::kBottomUp ? 0 : -1, -1);
     if (stopped_) return Verdict::kUnknown;
     if (!fits) return Verdict::kDoesNotFit;
     offsets_.clear();
@@ -86,6 +89,7 @@ class ExactSearch::Impl {
     low_.assign(count_, 0);
     place_.assign(count_, -1);
     left_ = load_;
+    slack_.resize(load_.size());
     waiting_ = sections_.members;
     slot_.assign(count_, {});
     for (size_t i = 0; i < count_; ++i) {
@@ -108,18 +112,25 @@ class ExactSearch::Impl {
   void set_ranks(Rank rank, uint64_t seed) {
     std::vector<std::array<double, 3>> keys(count_);
     std::mt19937_64 random(seed);
-    std::uniform_real_distribution<double> noise(0.8, 1.25);
+    std::uniform_real_distribution<double> noise(0.85, 1.18);
     for (size_t i = 0; i < count_; ++i) {
       const double width = static_cast<double>(lifetime_[i]);
       const double bytes = static_cast<double>(size_[i]);
       const double area = width * bytes;
       const double load = static_cast<double>(peak_load_[i]);
+      const double sections = sections_.last[i] - sections_.first[i];
+      const double met = static_cast<double>(neighbours_[i].size());
       switch (rank) {
         case Rank::kLifetime: keys[i] = {width, area, load}; break;
         case Rank::kLoad: keys[i] = {load, area, width}; break;
         case Rank::kLoadLifetime: keys[i] = {load, width, area}; break;
         case Rank::kSize: keys[i] = {bytes, width, load}; break;
         case Rank::kArea: keys[i] = {area, width, load}; break;
+        case Rank::kSections: keys[i] = {sections, bytes, load}; break;
+        case Rank::kSectionsAndSize:
+          keys[i] = {sections * std::sqrt(bytes), bytes, load};
+          break;
+        case Rank::kNeighbours: keys[i] = {met, bytes, load}; break;
       }
       if (seed != 0) {
         for (double& key : keys[i]) key *= noise(random);
@@ -281,12 +292,13 @@ class ExactSearch::Impl {
     }
   }
 
-  // In a local walk, floor and rank do not tell which buffers were passed over; low_ does.
+  // In other than a bottom-up walk, floor and rank do not tell which buffers were passed over;
+  // low_ does.
   uint64_t key_of(const std::vector<int>& part) const {
     uint64_t key = part.size();
     for (const int i : part) {
       key = mix(key ^ mix((static_cast<uint64_t>(i) << 44) ^ static_cast<uint64_t>(rest_[i])));
-      if (walk_ == Walk::kLocal) key = mix(key ^ static_cast<uint64_t>(low_[i]));
+      if (walk_ != Walk::kBottomUp) key = mix(key ^ static_cast<uint64_t>(low_[i]));
     }
     return key;
   }
@@ -320,7 +332,8 @@ class ExactSearch::Impl {
   }
 
   // The next buffer to decide on, or -1.
-  int choose(const std::vector<int>& part, int64_t floor, int rank) const {
+  int choose(const std::vector<int>& part, int64_t floor, int rank) {
+    if (walk_ == Walk::kTight) return choose_tight(part);
     const bool local = walk_ == Walk::kLocal;
     int64_t below = kInfinite;
     if (!local) {
@@ -334,6 +347,32 @@ class ExactSearch::Impl {
       if (best >= 0 && at >= std::pair(rest_[best], rank_[best])) continue;
       if (local && has_hole_below(i)) continue;
       best = i;
+    }
+    return best;
+  }
+
+  // What may be wasted at a time: the space above its lowest waiting buffer, less the waiting
+  // bytes.
+  int choose_tight(const std::vector<int>& part) {
+    const int begin = sections_.first[part.front()];
+    int end = begin;
+    for (const int i : part) end = std::max(end, sections_.last[i]);
+    for (int s = begin; s < end; ++s) {
+      int64_t lowest = capacity_;
+      for (const int i : waiting_[s]) lowest = std::min(lowest, low_[i]);
+      slack_[s] = capacity_ - left_[s] - lowest;
+    }
+    int best = -1;
+    std::pair<int64_t, int> least;
+    for (const int i : part) {
+      if (rest_[i] != low_[i]) continue;
+      int64_t slack = kInfinite;
+      for (int s = sections_.first[i]; s < sections_.last[i]; ++s) {
+        slack = std::min(slack, slack_[s]);
+      }
+      const std::pair at(rest_[i] + slack / kSlackShares * slack_share_, rank_[i]);
+      if ((best >= 0 && at >= least) || has_hole_below(i)) continue;
+      best = i, least = at;
     }
     return best;
   }
@@ -358,7 +397,7 @@ class ExactSearch::Impl {
       }
       unplace_to(done - 1);
       if (stopped_ || !pass_over(best, floor)) return false;
-      if (walk_ == Walk::kLocal && ++nodes_ >= node_end_) stopped_ = true;
+      if (walk_ != Walk::kBottomUp && ++nodes_ >= node_end_) stopped_ = true;
     }
     return false;
   }
@@ -381,6 +420,8 @@ class ExactSearch::Impl {
   std::vector<int64_t> low_;    // inferred: its offset is at least this, and >= rest_
   std::vector<int64_t> place_;  // -1: waits
   std::vector<int64_t> left_;   // per section: bytes of waiting buffers
+  std::vector<int64_t> slack_;  // per section, computed when it is needed
+  int64_t slack_share_ = 0;     // what it counts, of kSlackShares
   std::vector<std::vector<int>> waiting_;
   std::vector<std::vector<int>> slot_;  // per buffer and section: its place in waiting_
   std::vector<Change> trail_;

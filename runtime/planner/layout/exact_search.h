@@ -30,13 +30,27 @@ enum class Verdict : uint8_t {
   kUnknown,     // a limit was reached first
 };
 
-// How ties in offset are broken, which determines the order of the search.
+// In what order the search decides on buffers; each is complete. `Rank` breaks ties.
 enum class Walk : uint8_t {
   kBottomUp,  // in the order of (offset, rank) over all buffers, so offsets below are closed
   kLocal,     // lowest first, but buffers that are separate in time do not constrain each other
+  // Like kLocal, but first where a buffer is low and its tightest time has little space to
+  // waste. The seed says how much the latter counts.
+  kTight,
 };
 
-enum class Rank : uint8_t { kLifetime, kLoad, kLoadLifetime, kSize, kArea };
+enum class Rank : uint8_t {
+  kLifetime,
+  kLoad,
+  kLoadLifetime,
+  kSize,
+  kArea,
+  // These do not depend on how long the sections last.
+  kSections,         // lifetime in sections
+  kSectionsAndSize,  // that times the root of the size
+  kNeighbours,       // the number of buffers met
+};
+inline constexpr int kRankCount = 8;
 
 struct ExactSearchOptions {
   bool decompose = true;

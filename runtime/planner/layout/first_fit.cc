@@ -6,6 +6,7 @@
 
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/layout/lowest_place.h"
+#include "runtime/planner/layout/time_tree.h"
 
 namespace tidemark::planner {
 namespace {
@@ -107,61 +108,15 @@ class PlacedBuffers {
   std::vector<int64_t> latest_;
 };
 
-// Placed buffers by offset, scanned one after the other.
-class StackedBuffers {
- public:
-  // The lowest place where the buffer fits.
-  Offset lowest(const Buffer& buffer) const {
-    Offset place;
-    for (const Placed& p : placed_) {
-      if (p.begin - place >= buffer.size) break;
-      if (p.to > buffer.begin && p.from < buffer.end) place = std::max(place, p.end);
-    }
-    return place;
-  }
-  void add(const Buffer& buffer, Offset at) {
-    const auto after = std::upper_bound(
-        placed_.begin(), placed_.end(), at,
-        [](Offset offset, const Placed& placed) { return offset < placed.begin; });
-    placed_.insert(after, {at, at + buffer.size, buffer.begin, buffer.end});
-  }
-
- private:
-  struct Placed {
-    Offset begin, end;
-    int64_t from, to;
-  };
-  std::vector<Placed> placed_;
-};
-
-// Scanning one stacked buffer costs this share (1/n) of finding one that meets.
-constexpr int64_t kStackedShare = 32;
-
 }  // namespace
 
 Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order) {
   Offsets offsets(buffers.size());
-  const auto count = static_cast<int64_t>(buffers.size());
-  const int64_t looks = count * count / 2;
-  if (count_meetings(buffers, looks / kStackedShare + 1) > looks / kStackedShare) {
-    StackedBuffers placed;
-    for (const size_t i : in_order(buffers, order)) {
-      if (is_empty(buffers[i])) continue;
-      offsets[i] = placed.lowest(buffers[i]);
-      placed.add(buffers[i], offsets[i]);
-    }
-    return offsets;
-  }
-  PlacedBuffers placed(buffers);
-  std::vector<TakenSpace> taken;
+  TimeTree placed(buffers);
   for (const size_t i : in_order(buffers, order)) {
     if (is_empty(buffers[i])) continue;
-    taken.clear();
-    placed.for_each_meeting(buffers[i], [&](size_t j) {
-      taken.push_back({offsets[j], offsets[j] + buffers[j].size});
-    });
-    offsets[i] = lowest_place(taken, buffers[i].size);
-    placed.add(i);
+    offsets[i] = placed.lowest(i);
+    placed.place(i, offsets[i]);
   }
   return offsets;
 }

@@ -21,7 +21,8 @@ enum class FitOrder : uint8_t {
   kLoad,      // by the largest load during its life, then by area
 };
 
-// Each buffer, in that order, at the lowest offset free for all its life. O((n + p) log n).
+// Each buffer, in that order, at the lowest offset free for all its life. Found by TimeTree, in
+// about O(n log^2 n).
 Offsets first_fit(const std::vector<Buffer>& buffers, FitOrder order);
 template <FitOrder order>
 Offsets first_fit(const std::vector<Buffer>& buffers) {
@@ -44,32 +45,28 @@ std::optional<Offsets> fit_within(const std::vector<Buffer>& buffers,
 // n), so suited to a million buffers.
 Offsets best_fit_online(const std::vector<Buffer>& buffers);
 
-// Lowest place, longest first (LLFB; Sekiyama et al., 2018): the lowest interval of the skyline
-// takes the longest buffer that lies wholly in it; if there is none, it is raised to its lower
-// neighbour. O(n^2) at worst.
+// Lowest place, longest first (LLFB; Sekiyama et al., 2018); see skyline_fit.h. Lifetimes count
+// in sections there, so a buffer may lie in a segment which is a little shorter. About
+// O(n log n).
 Offsets lowest_longest(const std::vector<Buffer>& buffers);
-
-// The time of a heuristic grows with
-enum class HeuristicCost : uint8_t {
-  kBuffers,    // the buffers
-  kPairs,      // the pairs of buffers that live at the same time
-  kQuadratic,  // the buffers squared
-};
 
 struct Heuristic {
   const char* name;
   Offsets (*place)(const std::vector<Buffer>&);
-  HeuristicCost cost;
+  // plan_layout() does not run it on more buffers, for which it would take many seconds.
+  size_t max_buffers = SIZE_MAX;
 };
+
+inline constexpr size_t kMaxForFirstFit = 200'000;
 
 // All heuristics. plan_layout() tries them in this order, and each is a method of plan_graph.
 inline constexpr Heuristic kHeuristics[] = {
-    {"best fit", best_fit_online, HeuristicCost::kBuffers},
-    {"greedy by size", first_fit<FitOrder::kSize>, HeuristicCost::kPairs},
-    {"greedy by area", first_fit<FitOrder::kArea>, HeuristicCost::kPairs},
-    {"greedy by load", first_fit<FitOrder::kLoad>, HeuristicCost::kPairs},
-    {"greedy by lifetime", first_fit<FitOrder::kLifetime>, HeuristicCost::kPairs},
-    {"LLFB", lowest_longest, HeuristicCost::kQuadratic},
+    {"best fit", best_fit_online},
+    {"LLFB", lowest_longest},
+    {"greedy by size", first_fit<FitOrder::kSize>, kMaxForFirstFit},
+    {"greedy by area", first_fit<FitOrder::kArea>, kMaxForFirstFit},
+    {"greedy by load", first_fit<FitOrder::kLoad>, kMaxForFirstFit},
+    {"greedy by lifetime", first_fit<FitOrder::kLifetime>, kMaxForFirstFit},
 };
 
 // The number of pairs of buffers that overlap in time, counted up to `limit`. O(n log n).

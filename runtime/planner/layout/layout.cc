@@ -1,21 +1,25 @@
 #include "runtime/planner/layout/layout.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/layout/exact_search.h"
 #include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/layout/skyline_search.h"
 
 namespace tidemark::planner {
 namespace {
 
-// Beyond both limits the slower heuristics would take more than a fraction of a second. LLFB is
-// bounded by the second alone.
+// The exact search looks at pairs of buffers that live at one time.
 constexpr int64_t kMaxMeetings = 10'000'000;
-constexpr size_t kMaxForQuadratic = 20'000;
 
+// From here on a greedy takes longer than many skylines, which come first.
+constexpr size_t kManyBuffers = 20'000;
 struct Candidate {
   const char* method;
   Offsets offsets;
@@ -29,13 +33,42 @@ void offer(const std::vector<Buffer>& buffers, Candidate candidate, Layout& best
   best.method = candidate.method;
 }
 
+// Tries skylines, which are cheap, beside slower methods.
+class SkylinePlanner {
+ public:
+  SkylinePlanner(const std::vector<Buffer>& buffers, const LayoutOptions& options,
+                 const Stopwatch& watch, Layout& best)
+      : buffers_(buffers), options_(options), watch_(watch), best_(best) {}
+
+  // Makes a number of steps, or fewer if a limit or the goal is reached.
+  void run(Bytes goal, int64_t steps) {
+    for (int64_t k = 0; k < steps && best_.height > goal; ++k) {
+      if (best_.nodes + SkylineSearch::kNodesPerStep > options_.limits.nodes) return;
+      if (watch_.expired()) return;
+      if (!search_) search_.emplace(buffers_, options_.limits.seed);
+      search_->step(goal);
+      best_.nodes += SkylineSearch::kNodesPerStep;
+      if (search_->height() < best_.height) {
+        offer(buffers_, {"skyline search", search_->offsets()}, best_);
+      }
+    }
+  }
+
+ private:
+  const std::vector<Buffer>& buffers_;
+  const LayoutOptions& options_;
+  const Stopwatch& watch_;
+  Layout& best_;
+  std::optional<SkylineSearch> search_;
+};
+
 // Runs the exact search at falling heights: first at the least one worth trying, then, while
 // that stays undecided, half-way between the bound and the best height.
 class ExactPlanner {
  public:
   ExactPlanner(const std::vector<Buffer>& buffers, const LayoutOptions& options,
-               const Stopwatch& watch, Layout& best)
-      : buffers_(buffers), options_(options), watch_(watch), best_(best) {
+               const Stopwatch& watch, SkylinePlanner& skylines, Layout& best)
+      : buffers_(buffers), options_(options), watch_(watch), skylines_(skylines), best_(best) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       if (is_empty(buffers[i])) continue;
       kept_.push_back(i);
@@ -45,7 +78,6 @@ class ExactPlanner {
   }
 
   void run(Bytes goal) {
-    if (waiting_.size() > ExactSearch::kMaxBuffers) return;
     ExactSearch search(waiting_);
     // Many short runs come before few long ones: where one order gets lost, another goes
     // straight. Some runs aim half-way, early and now and then, so that there is a result if
@@ -53,49 +85,52 @@ class ExactPlanner {
     const auto count = static_cast<int64_t>(waiting_.size());
     bool improved = false;
     int64_t length = kFirstRun;
-    for (uint64_t round = 0; best_.height > goal && may_go_on(search); ++round) {
-      const Walk walk = round % 2 == 0 ? Walk::kBottomUp : Walk::kLocal;
-      for (const Rank rank : kRanks) {
+    for (uint64_t round = 0; best_.height > goal && may_go_on(); ++round) {
+      const Walk walk = round % 2 == 0 ? Walk::kTight : Walk::kBottomUp;
+      for (const Rank rank : round % 6 == 5 ? kOtherRanks : kRanks) {
         if (attempt(search, goal, walk, rank, round / 2, length) == Verdict::kDoesNotFit) {
           goal = best_.bound;
         }
-        if (best_.height <= goal || !may_go_on(search)) return;
+        if (best_.height <= goal || !may_go_on()) return;
         if (!improved && search.nodes() > kEarlyWork / count) {
           improve(search, std::max(kQuickRun, 3 * count), 1);
           goal = std::max(goal, best_.bound);
           improved = true;
         }
       }
-      if (round % 10 == 9) {
+      if (round % 20 == 19) {
         improve(search, length, 2);
         goal = std::max(goal, best_.bound);
         length = std::min(2 * length, kLongestRun);
       }
+      skylines_.run(goal, kSkylinesPerRound);
     }
   }
 
  private:
-  static constexpr int64_t kQuickRun = 1000, kFirstRun = 5000, kLongestRun = 1 << 20;
+  static constexpr int64_t kQuickRun = 1000, kFirstRun = 3000, kLongestRun = 1 << 20;
   // Nodes times buffers spent before intermediate heights are tried. Quick problems are solved
   // by then.
   static constexpr int64_t kEarlyWork = 12'000'000;
+  static constexpr int64_t kSkylinesPerRound = 16;
   // Heights closer than this share (1/n) are not told apart, except for the goal.
   static constexpr int64_t kSteps = 4096;
-  static constexpr Rank kRanks[] = {Rank::kLoadLifetime, Rank::kLifetime, Rank::kLoad,
-                                    Rank::kArea, Rank::kSize};
-  static constexpr int kRankCount = 5;
+  using Ranks = std::array<Rank, 4>;
+  static constexpr Ranks kRanks{Rank::kLifetime, Rank::kSections, Rank::kNeighbours,
+                                Rank::kSectionsAndSize};
+  static constexpr Ranks kOtherRanks{Rank::kLoadLifetime, Rank::kLoad, Rank::kArea,
+                                     Rank::kSize};
+  static constexpr int kCount = 4;
 
-  bool may_go_on(const ExactSearch& search) const {
-    return search.nodes() < options_.limits.nodes && !watch_.expired();
-  }
+  bool may_go_on() const { return best_.nodes < options_.limits.nodes && !watch_.expired(); }
 
   Verdict attempt(ExactSearch& search, Bytes aim, Walk walk, Rank rank, uint64_t round,
                   int64_t length) {
     const uint64_t seed = round == 0 ? 0 : options_.limits.seed * 1'000'003 + round;
-    const Verdict verdict =
-        search.run(aim, walk, rank, seed,
-                   std::min(length, options_.limits.nodes - search.nodes()), watch_);
-    best_.nodes = search.nodes();
+    const int64_t before = search.nodes();
+    const Verdict verdict = search.run(
+        aim, walk, rank, seed, std::min(length, options_.limits.nodes - best_.nodes), watch_);
+    best_.nodes += search.nodes() - before;
     if (verdict == Verdict::kFits) take(search);
     if (verdict == Verdict::kDoesNotFit) {
       // Buffers that rest on each other end at sums of sizes, which are multiples of unit_.
@@ -111,11 +146,10 @@ class ExactPlanner {
     while (best_.height - low > std::max(Bytes(unit_), Bytes(low.count() / kSteps))) {
       const Bytes aim = low + Bytes((best_.height - low).count() / 2);
       const Bytes before = best_.height;
-      for (int k = 0; k < walks * kRankCount && best_.height == before; ++k) {
-        if (!may_go_on(search)) return;
-        const Walk walk = k < kRankCount ? Walk::kBottomUp : Walk::kLocal;
-        if (attempt(search, aim, walk, kRanks[k % kRankCount], 0, length) ==
-            Verdict::kDoesNotFit) {
+      for (int k = 0; k < walks * kCount && best_.height == before; ++k) {
+        if (!may_go_on()) return;
+        const Walk walk = k < kCount ? Walk::kBottomUp : Walk::kTight;
+        if (attempt(search, aim, walk, kRanks[k % kCount], 0, length) == Verdict::kDoesNotFit) {
           break;
         }
       }
@@ -132,6 +166,7 @@ class ExactPlanner {
   const std::vector<Buffer>& buffers_;
   const LayoutOptions& options_;
   const Stopwatch& watch_;
+  SkylinePlanner& skylines_;
   Layout& best_;
   std::vector<size_t> kept_;
   std::vector<Buffer> waiting_;
@@ -198,17 +233,21 @@ Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& opti
   Layout best;
   best.bound = max_load(buffers);
   const Bytes goal = std::max(best.bound, options.target);
-  const bool few = count_meetings(buffers, kMaxMeetings) < kMaxMeetings;
-  const bool small = buffers.size() <= kMaxForQuadratic;
+  SkylinePlanner skylines(buffers, options, watch, best);
   for (const Heuristic& heuristic : kHeuristics) {
+    const bool slow = heuristic.max_buffers < SIZE_MAX;
+    if (slow && options.exact && buffers.size() > kManyBuffers && best.nodes == 0) {
+      skylines.run(goal, SkylineSearch::kTableSteps);
+    }
     if (!best.method.empty() && (best.height <= goal || options.limits.stopped())) break;
-    const bool by_pairs = heuristic.cost == HeuristicCost::kPairs;
-    if (by_pairs && (!(few || small) || watch.expired())) continue;
-    if (heuristic.cost == HeuristicCost::kQuadratic && !small) continue;
+    if (buffers.size() > heuristic.max_buffers || (slow && watch.expired())) continue;
     offer(buffers, {heuristic.name, heuristic.place(buffers)}, best);
   }
-  if (best.height > goal && few && options.exact) {
-    ExactPlanner(buffers, options, watch, best).run(goal);
+  if (best.height > goal && options.exact) {
+    const bool few = buffers.size() <= ExactSearch::kMaxBuffers &&
+                     count_meetings(buffers, kMaxMeetings) < kMaxMeetings;
+    if (few) ExactPlanner(buffers, options, watch, skylines, best).run(goal);
+    skylines.run(goal, std::numeric_limits<int64_t>::max());
   }
   options.limits.count(best.nodes + static_cast<int64_t>(buffers.size()));
   return best;

@@ -57,14 +57,15 @@ struct Layout {
   Bytes height{0};
   Bytes bound{0};  // no layout is lower
   std::string method;
-  int64_t nodes = 0;  // used by the exact search
+  int64_t nodes = 0;  // used by the searches
   bool optimal() const { return height == bound; }
 };
 
-// Returns the best heuristic layout, improved by exact search while it is above the target and
-// limits allow. Never higher than any heuristic suited to the number of buffers. Deterministic
-// for the same buffers, seed and node budget unless the deadline ends it. REQUIRES: sizes >= 0,
-// begin <= end, the sum of sizes fits in 63 bits (see check_buffers()).
+// Returns the best heuristic layout, improved by search while it is above the target and limits
+// allow: by SkylineSearch, and for up to ExactSearch::kMaxBuffers by ExactSearch too. Never
+// higher than any heuristic suited to the number of buffers. Deterministic for the same
+// buffers, seed and node budget unless the deadline ends it. REQUIRES: sizes >= 0, begin <=
+// end, the sum of sizes fits in 63 bits (see check_buffers()).
 Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& options = {});
 
 // Throws UsageError, naming the buffer by position, if these requirements are not met.

@@ -1,25 +1,25 @@
 #include "runtime/planner/layout/sections.h"
 
+#include <utility>
+
 namespace tidemark::planner {
 
-Sections make_sections(const std::vector<Buffer>& buffers) {
-  Sections sections;
-  sections.first.assign(buffers.size(), 0);
-  sections.last.assign(buffers.size(), 0);
+SectionTimes section_times(const std::vector<Buffer>& buffers) {
+  SectionTimes times{std::vector<int>(buffers.size()), std::vector<int>(buffers.size())};
   // A set is maximal where an end follows a begin.
-  int section = 0;
   bool grew = false;
   for (const LifetimeEvent& event : lifetime_events(buffers)) {
-    if (event.begins) {
-      sections.first[event.buffer] = section;
-      grew = true;
-    } else {
-      if (grew) ++section;
-      grew = false;
-      sections.last[event.buffer] = section;
-    }
+    if (!event.begins && grew) ++times.count;
+    grew = event.begins;
+    (event.begins ? times.first : times.last)[event.buffer] = times.count;
   }
-  sections.members.resize(section);
+  return times;
+}
+
+Sections make_sections(const std::vector<Buffer>& buffers) {
+  SectionTimes times = section_times(buffers);
+  Sections sections{std::vector<std::vector<int>>(times.count), std::move(times.first),
+                    std::move(times.last)};
   for (size_t i = 0; i < buffers.size(); ++i) {
     for (int s = sections.first[i]; s < sections.last[i]; ++s) {
       sections.members[s].push_back(static_cast<int>(i));

@@ -11,6 +11,15 @@
 
 namespace tidemark::planner {
 
+// Lifetimes in sections: a buffer is live in sections [first, last) of `count`.
+struct SectionTimes {
+  std::vector<int> first, last;  // per buffer
+  int count = 0;
+};
+
+// Empty lifetimes get sections too, to no purpose.
+SectionTimes section_times(const std::vector<Buffer>& buffers);
+
 struct Sections {
   std::vector<std::vector<int>> members;  // per section, by time: its live buffers
   std::vector<int> first, last;           // per buffer: live in sections [first, last)

@@ -36,6 +36,36 @@ TEST(LayoutInstancesTest, AllAtTheirBound) {
   }
 }
 
+// MiniMalloc's five with changes that keep a layout of a mebibyte: time reversed, time
+// stretched unevenly, and some buffers ended earlier, in the opposite order.
+TEST(LayoutInstancesTest, VariantsFitToo) {
+  constexpr Bytes kCapacity{1 << 20};
+  for (const std::string name : {"A", "C", "F", "H", "K"}) {
+    const std::string path = kFolder + "/layout/minimalloc-" + name + ".csv";
+    const std::vector<Buffer> given = parse_layout_csv(read_text_file(path), path).buffers;
+    std::vector<Buffer> reversed, stretched, shortened;
+    for (size_t i = 0; i < given.size(); ++i) {
+      const auto& [begin, end, size] = given[i];
+      reversed.push_back({-end, -begin, size});
+      stretched.push_back({begin * (begin / 5), end * (end / 5), size});
+      shortened.insert(shortened.begin(),
+                       {begin, i % 10 == 0 ? end - (end - begin) / 5 : end, size});
+    }
+    std::vector variants = {reversed, stretched};
+    // Of C, H and K, whose sections are nearly all tight, these take longer.
+    if (name == "A" || name == "F") variants.push_back(shortened);
+    for (const std::vector<Buffer>& buffers : variants) {
+      LayoutOptions options;
+      options.target = kCapacity;
+      options.limits.nodes = 200'000;
+      options.limits.seconds = 1e6;
+      const Layout layout = plan_layout(buffers, options);
+      EXPECT_LE(layout.height, kCapacity) << name;
+      EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
+    }
+  }
+}
+
 OrderOptions order_options() {
   OrderOptions options;
   options.limits.nodes = 2'000'000;

@@ -8,9 +8,11 @@
 #include <random>
 #include <utility>
 
+#include "bench/training_buffers.h"
 #include "runtime/core/errors.h"
 #include "runtime/planner/layout/exact_search.h"
 #include "runtime/planner/layout/heuristics.h"
+#include "runtime/planner/layout/skyline_fit.h"
 #include "runtime/planner/validator.h"
 
 namespace tidemark::planner {
@@ -119,17 +121,17 @@ TEST(LayoutTest, EqualsBruteForceOnTinyProblems) {
 
 void expect_decision(const std::vector<Buffer>& buffers, Bytes capacity, bool expected) {
   const Stopwatch watch(60);
-  for (unsigned bits = 0; bits < 80; ++bits) {
+  for (unsigned bits = 0; bits < 24 * kRankCount; ++bits) {
     ExactSearchOptions options;
     options.decompose = (bits & 1) != 0;
     options.infer_lowest = (bits & 2) != 0;
     options.remember = (bits & 4) != 0;
-    const Walk walk = (bits & 8) != 0 ? Walk::kLocal : Walk::kBottomUp;
+    const auto walk = static_cast<Walk>(bits / 8 % 3);
     ExactSearch search(buffers, options);
     // Each search runs twice with one object: nothing of a run may remain for the next.
     for (const uint64_t seed : {0, 1}) {
       ASSERT_EQ(
-          search.run(capacity, walk, static_cast<Rank>(bits / 16), seed, INT64_MAX, watch),
+          search.run(capacity, walk, static_cast<Rank>(bits / 24), seed, INT64_MAX, watch),
           expected ? Verdict::kFits : Verdict::kDoesNotFit)
           << bits;
       if (!expected) continue;
@@ -218,6 +220,33 @@ TEST(HeuristicsTest, FirstFitTakesTheLowestPlace) {
   }
 }
 
+TEST(SkylineFitTest, FillsTheLowestSegmentByPriority) {
+  //  3 | b b c c .    c does not lie in [3, 5), the lowest segment once a and d are placed, and
+  //  1 | a a d . .    waits until that has risen to d's end.
+  //  0 | a a d e e
+  const std::vector<Buffer> buffers = {
+      {0, 2, Bytes(3)}, {0, 2, Bytes(1)}, {2, 4, Bytes(1)}, {2, 3, Bytes(3)}, {3, 5, Bytes(1)}};
+  const Offsets longest_last = SkylineFit(buffers).place({0, 3, 1, 4, 2});
+  EXPECT_EQ(longest_last, (Offsets{Offset(0), Offset(3), Offset(3), Offset(0), Offset(0)}));
+  const Offsets small_first = SkylineFit(buffers).place({2, 1, 0, 3, 4});
+  EXPECT_EQ(small_first, (Offsets{Offset(1), Offset(0), Offset(0), Offset(1), Offset(1)}));
+}
+
+TEST(SkylineFitTest, AnyOrderGivesAValidLayout) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const std::vector<Buffer> buffers = random_buffers(seed, 200, 60, 1000);
+    std::vector<int> order = longest_first(buffers);
+    SkylineFit fit(buffers);
+    std::mt19937_64 random(seed);
+    for (int k = 0; k < 3; ++k) {
+      std::shuffle(order.begin(), order.end(), random);
+      const Offsets offsets = fit.place(order);
+      EXPECT_TRUE(layout_violations(buffers, offsets, height(buffers, offsets)).empty())
+          << seed;
+    }
+  }
+}
+
 TEST(HeuristicsTest, BestFitTakesTheSmallestHoleAndJoinsFreedOnes) {
   // a 4, b 1, c 2, d 1 side by side; a and c end, then e of 2 goes into c's place.
   const std::vector<Buffer> buffers = {{0, 2, Bytes(4)}, {0, 9, Bytes(1)}, {0, 2, Bytes(2)},
@@ -262,6 +291,24 @@ TEST(LayoutTest, ManyBuffers) {
   const Layout layout = plan_layout(buffers, {.limits = {.nodes = 1000}});
   EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
   EXPECT_GE(layout.height, layout.bound);
+}
+
+// Parts per million above the load, by a few steps of search.
+TEST(LayoutTest, TrainingStepsOfManyBuffersAreNearTheirLoad) {
+  struct Case {
+    uint64_t seed;
+    int64_t above;
+  };
+  for (const auto& [seed, above] : {Case{4, 297}, Case{8, 991}, Case{14, 0}}) {
+    const std::vector<Buffer> buffers = bench::TrainingBuffers::make(seed, 20'000);
+    LayoutOptions options;
+    options.limits.nodes = 2500;
+    options.limits.seconds = 1e6;
+    const Layout layout = plan_layout(buffers, options);
+    EXPECT_EQ((layout.height - layout.bound).count() * 1'000'000 / layout.bound.count(), above)
+        << seed;
+    EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
+  }
 }
 
 TEST(LayoutTest, RefusesWhatHasNoMeaning) {
