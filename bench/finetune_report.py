@@ -153,8 +153,8 @@ def speed(runs):
             ours = runs.ours(*flags, "--steps", FREE_STEPS)
             row = {"trained": kind, "dtype": dtype, "ours": ours}
             for name, more in (("torch", []), ("torch, checkpointing", ["--checkpointing"])):
-                row[name] = runs.torch("--random", f"{ROWS}x{LENGTH}", "--steps", FREE_STEPS, "--dtype",
-                                       dtype, *lora, *more)
+                row[name] = runs.torch("--random", f"{ROWS}x{LENGTH}", "--steps", FREE_STEPS,
+                                       "--dtype", dtype, *lora, *more)
             half = row["torch"]["resident_peak_bytes"] // 2
             row["ours, half of torch's memory"] = runs.ours(
                 *flags, "--steps", HELD_STEPS, "--memory", half)

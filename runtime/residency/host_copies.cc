@@ -35,7 +35,7 @@ bool HostCopies::upload(Storage& storage, const void* from,
   const Event done = context_.device.copy(
       StreamId::kReload, {context_.arena.address(block.offset()),
                           static_cast<const std::byte*>(from), storage.bytes(), 0});
-  buffers_.push_back({done, std::move(keep_alive), counts ? storage.bytes() : Bytes(0)});
+  hold(done, std::move(keep_alive), counts ? storage.bytes() : Bytes(0));
   storage.last_access = context_.clock;
   changes_.take_block(storage, block, done, StorageEvent::Kind::kUploaded);
   return place.kept();
@@ -55,7 +55,7 @@ void HostCopies::upload(Storage& storage, const PieceSource& source) {
     done = context_.device.copy(StreamId::kReload,
                                 {has_data ? to + at.count() : nullptr, piece.get(), size, 0});
     block.fence().include(done);
-    buffers_.push_back({done, piece, has_data ? size : Bytes(0)});
+    hold(done, piece, has_data ? size : Bytes(0));
     bound(kMaxPieces);
   }
   storage.last_access = context_.clock;
@@ -63,22 +63,25 @@ void HostCopies::upload(Storage& storage, const PieceSource& source) {
 }
 
 void HostCopies::settle(bool wait) {
-  if (wait) {
-    for (const Buffer& buffer : buffers_) context_.device.synchronize(buffer.done);
+  while (!buffers_.empty() && (wait || context_.device.done(buffers_.front().done))) {
+    free_oldest();
   }
-  std::erase_if(buffers_,
-                [&](const Buffer& buffer) { return context_.device.done(buffer.done); });
 }
 
 void HostCopies::bound(Bytes most) {
-  Bytes sum(0);
-  for (const Buffer& buffer : buffers_) sum += buffer.bytes;
-  for (const Buffer& buffer : buffers_) {
-    if (sum <= most) break;
-    context_.device.synchronize(buffer.done);
-    sum -= buffer.bytes;
-  }
+  while (held_ > most) free_oldest();
   settle(/*wait=*/false);
+}
+
+void HostCopies::hold(const Event& done, std::shared_ptr<const void> memory, Bytes bytes) {
+  held_ += bytes;
+  buffers_.push_back({done, std::move(memory), bytes});
+}
+
+void HostCopies::free_oldest() {
+  context_.device.synchronize(buffers_.front().done);
+  held_ -= buffers_.front().bytes;
+  buffers_.pop_front();
 }
 
 bool HostCopies::download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink) {
@@ -96,7 +99,7 @@ bool HostCopies::download(Storage& storage, Bytes offset, Bytes bytes, const Pie
         has_data ? context_.arena.address(storage.managed.block.offset + offset + at) : nullptr;
     const Event done = context_.device.copy(StreamId::kOffload, {buffer.get(), from, part, 0});
     storage.managed.touched.include(done);
-    buffers_.push_back({done, buffer});
+    hold(done, buffer, Bytes(0));
     context_.device.synchronize(done);
     if (has_data) sink({buffer.get(), static_cast<size_t>(part.count())});
   }

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "runtime/residency/context.h"
 #include "runtime/residency/host_pieces.h"
@@ -35,7 +35,8 @@ class HostCopies {
   // without data, where `sink` is not called. REQUIRES: resident.
   bool download(Storage& storage, Bytes offset, Bytes bytes, const PieceSink& sink);
 
-  // Frees the buffers of finished copies; `wait`: waits for all copies first.
+  // Frees the buffers of finished copies, oldest first, up to one that is not; `wait`: waits
+  // for all.
   void settle(bool wait);
   // Number of copies that may be under way.
   int64_t count() const { return static_cast<int64_t>(buffers_.size()); }
@@ -47,13 +48,16 @@ class HostCopies {
     std::shared_ptr<const void> keep_alive;
     Bytes bytes{0};
   };
+  void hold(const Event& done, std::shared_ptr<const void> memory, Bytes bytes);
+  void free_oldest();  // waits for its copy
   // Waits for the oldest copies until unfinished copies hold at most `most` of host memory.
   void bound(Bytes most);
 
   ResidencyContext& context_;
   StateChanges& changes_;
   Space& space_;
-  std::vector<Buffer> buffers_;
+  std::deque<Buffer> buffers_;  // oldest first
+  Bytes held_{0};
 };
 
 }  // namespace tidemark
