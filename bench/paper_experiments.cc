@@ -592,7 +592,7 @@ int run(int argc, char** argv) {
   CLI::App app("The experiments of the DELTA paper on the simulator", "paper_experiments");
   std::string out = "bench/results/papers", only, row;
   int jobs = 2;
-  bool force = false;
+  bool force = false, keep = false;
   app.add_option("--out", out, "Folder of the JSON files")->capture_default_str();
   app.add_option("--only", only, "Only experiments whose file name begins with this");
   app.add_option("--row", row, "Only measurements whose key contains this");
@@ -601,6 +601,8 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--force", force,
                "Repeat measurements already made by this program at this commit");
+  app.add_flag("--keep", keep,
+               "Keep what other commits measured until it is measured again; each row says so");
   CLI11_PARSE(app, argc, argv);
 
   std::vector<Experiment> experiments = curves();
@@ -611,7 +613,7 @@ int run(int argc, char** argv) {
   for (Experiment& experiment : ablations()) experiments.push_back(std::move(experiment));
   std::erase_if(experiments, [&](const Experiment& e) { return !e.file.starts_with(only); });
 
-  Results results(out, kPaperDevice, force);
+  Results results(out, kPaperDevice, force, keep);
   struct Item {
     const Experiment* experiment;
     Task task;

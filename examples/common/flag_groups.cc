@@ -318,7 +318,7 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
   std::vector<std::string> filter_names;
   std::string first =
       "What " + policies_with_filter() +
-      " release first [delta and offload-only: base; others: what is cheapest to restore]:";
+      " release first [tide and price: what is cheapest to restore; others: base]:";
   for (const Filter& filter : filters()) {
     filter_names.emplace_back(filter.name);
     first += "\n" + std::string(filter.name) + ": the lowest " + std::string(filter.formula);

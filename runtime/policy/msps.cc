@@ -1,4 +1,4 @@
-// Capuchin (Peng et al., 2020). Measured execution (Section 4.2): a step whose program is not
+// Capuchin (Peng et al., 2020). Measured execution: a step whose program is not
 // known yet releases on demand only ("passive mode"): the storage accessed longest ago goes to
 // the tier, and comes back when it is needed. Its accesses then give one plan for all later
 // steps of the program (capuchin_plan.h). Guided execution: a storage is evicted right after
@@ -6,7 +6,7 @@
 // brought back from its in-trigger on. What the plan leaves short is released as in passive
 // mode.
 //
-// Feedback (Section 4.4): where a swapped storage was not back by its back-access, its
+// Feedback: where a swapped storage was not back by its back-access, its
 // in-trigger moves 5 % of the copy's time ahead.
 #include <deque>
 #include <unordered_map>

@@ -234,7 +234,7 @@ TEST(Flags, HelpIsNoMistake) {
     EXPECT_THAT(help, HasSubstr(flag));
   }
   for (const DeltaRepair& repair : delta_repairs()) {
-    EXPECT_THAT(help, HasSubstr("\n" + std::string(38, ' ') + std::string(repair.name) + ": "));
+    EXPECT_THAT(help, HasSubstr("\n" + std::string(34, ' ') + std::string(repair.name) + ": "));
   }
 }
 
