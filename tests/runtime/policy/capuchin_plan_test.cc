@@ -98,11 +98,11 @@ TEST(CapuchinPlan, CopiesOneAtATime) {
   const uint32_t a = steps.call({}, 20, 1), b = steps.call({}, 20, 1);
   steps.drop(steps.call({}, 0, 25));
   steps.drop(steps.call({}, 40, 10));
-  steps.drop(steps.call({}, 0, 30));
+  steps.drop(steps.call({}, 0, 60));
   steps.call({b}, 0, 1);
   steps.call({a}, 0, 1);
-  EXPECT_EQ(steps.plan(60), "swap 0 at 0-6, in at 48");
-  EXPECT_EQ(steps.plan(40), "swap 0 at 0-6, in at 48, recompute 1 at 1-5");
+  EXPECT_EQ(steps.plan(60), "swap 0 at 0-6, in at 78");
+  EXPECT_EQ(steps.plan(40), "swap 0 at 0-6, in at 78, recompute 1 at 1-5");
 }
 
 // c is made of b, and b of a: with b away, c takes as long as both.
