@@ -65,8 +65,8 @@ std::string compact(const Json& json) {
 
 }  // namespace
 
-Results::Results(std::filesystem::path folder, std::string device, bool force)
-    : folder_(std::move(folder)), device_(std::move(device)), force_(force) {
+Results::Results(std::filesystem::path folder, std::string device, bool force, bool keep)
+    : folder_(std::move(folder)), device_(std::move(device)), force_(force), keep_(keep) {
   std::filesystem::create_directories(folder_);
   const std::string git = "git -C '" + folder_.string() + "' ";
   commit_ = first_line_of(git + "rev-parse --short HEAD 2> /dev/null");
@@ -83,17 +83,30 @@ std::vector<Task> Results::open(const Experiment& experiment) {
   if (file && !force_) json = Json::parse(file, nullptr, false);
   if (json.is_discarded() || !json.is_object() || json.value("commit", "") != commit_ ||
       json.value("program", "") != program_) {
+    Json kept = Json::object();
+    if (keep_ && json.is_object() && json.contains("rows")) {
+      for (auto& [key, row] : json["rows"].items()) {
+        if (!row.is_object()) continue;
+        if (!row.contains("commit")) {
+          row["commit"] = json.value("commit", "?") +
+                          (json.value("changed_since_commit", false) ? " with changes" : "");
+        }
+        kept[key] = row;
+      }
+    }
     json = {{"about", experiment.about},
             {"device", device_},
             {"commit", commit_},
             {"program", program_},
             {"changed_since_commit", changed_},
             {"date", today()},
-            {"rows", Json::object()}};
+            {"rows", std::move(kept)}};
   }
   std::vector<Task> left;
   for (const Task& task : experiment.tasks) {
-    if (!json["rows"].contains(task.key)) left.push_back(task);
+    const Json& rows = json["rows"];
+    const bool done = rows.contains(task.key) && !rows[task.key].contains("commit");
+    if (!done) left.push_back(task);
   }
   return left;
 }

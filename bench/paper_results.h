@@ -29,8 +29,9 @@ struct Experiment {
 
 class Results {
  public:
-  // `device` is recorded in the files. `force`: ignore existing results.
-  Results(std::filesystem::path folder, std::string device, bool force);
+  // `device` is recorded in the files. `force`: ignore existing results. `keep`: keep rows of
+  // other commits or programs until they are measured again; each then says its "commit".
+  Results(std::filesystem::path folder, std::string device, bool force, bool keep = false);
 
   // Returns the experiment's tasks that still have to be run.
   std::vector<Task> open(const Experiment& experiment);
@@ -45,6 +46,7 @@ class Results {
   std::filesystem::path folder_;
   std::string device_;
   bool force_;
+  bool keep_;
   std::string commit_;
   bool changed_ = false;  // the checkout differs from its commit
   std::string program_;   // a hash of all that its measurements depend on

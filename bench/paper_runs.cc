@@ -63,17 +63,35 @@ Bytes minimum_without_tiers(const PaperModel& model, const PaperNeed& need) {
 }
 
 PaperPolicy parse_policy(const std::string& text) {
-  const size_t colon = text.find(':');
-  if (colon == std::string::npos) return {text};
-  return {text.substr(0, colon), text.substr(colon + 1)};
+  PaperPolicy policy{text};
+  const auto cut = [&](char mark) {
+    const size_t at = policy.name.find(mark);
+    if (at == std::string::npos) return std::string();
+    std::string rest = policy.name.substr(at + 1);
+    policy.name.resize(at);
+    return rest;
+  };
+  policy.repairs = cut('/');
+  policy.filter = cut(':');
+  return policy;
 }
 
 PaperResult run_paper(const PaperModel& model, const PaperNeed& need, const PaperRun& run) {
   SessionOptions options = base_options();
   options.policy = run.policy.name;
   options.delta.filter = run.policy.filter;
+  options.delta.repairs = run.policy.repairs;
+  options.delta.early_start = run.early_start;
+  options.delta.prefetch = run.prefetch;
+  options.residency.compact = run.compact;
   options.budget = run.budget;
-  options.unmanaged_peak = need.unmanaged.peak;
+  if (run.soft) {
+    options.budget = 2 * need.unmanaged.peak;
+    options.delta.early_start =
+        static_cast<double>(run.budget.count()) / static_cast<double>(options.budget->count());
+  } else {
+    options.unmanaged_peak = need.unmanaged.peak;
+  }
   options.host_limit = run.policy.name == "none" ? Bytes(0) : run.host_limit;
   options.residency.overlap = run.overlap;
   if (run.keep_events) options.event_capacity = kManyEvents;

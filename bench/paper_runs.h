@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/paper_network.h"
+#include "runtime/policy/delta_options.h"
 #include "runtime/session/dry_run.h"
 #include "runtime/telemetry/event_log.h"
 
@@ -29,10 +30,12 @@ PaperNeed measure_need(const PaperModel& model, bool with_minimum = true);
 // The smallest feasible budget if nothing can be offloaded.
 Bytes minimum_without_tiers(const PaperModel& model, const PaperNeed& need);
 
-// A policy and, for DELTA, its filter: "tide", "delta", "delta:lru".
+// A policy and, for DELTA, its filter and repairs: "tide", "delta", "delta:lru",
+// "delta/no-link,no-async".
 struct PaperPolicy {
   std::string name;
   std::string filter{};
+  std::string repairs{};
 };
 PaperPolicy parse_policy(const std::string& text);
 
@@ -41,6 +44,12 @@ struct PaperRun {
   Bytes budget{0};
   Bytes host_limit{0};
   bool overlap = true;
+  // The budget is no limit, only where DELTA begins to release: the arena is twice the
+  // unmanaged peak, and early start begins at the budget.
+  bool soft = false;
+  double early_start = DeltaOptions().early_start;
+  int prefetch = DeltaOptions().prefetch;
+  bool compact = true;
   int64_t steps = 20;
   // If a step takes this many times the time of a step without a budget, the run is aborted:
   // the policy is thrashing.

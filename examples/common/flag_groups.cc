@@ -92,15 +92,16 @@ void check_paths(const CLI::App& app) {
   check_outputs(outputs, inputs);
 }
 
-// A filter needs a policy that uses it. Some programs have neither flag.
-void check_filter(const CLI::App& app) {
-  const CLI::Option* const filter = app.get_option_no_throw("--filter");
+// A filter and repairs need a policy that uses them. Some programs have none of these flags.
+void check_policy_takes(const CLI::App& app, const std::string& flag,
+                        void (*check)(std::string_view policy)) {
+  const CLI::Option* const given = app.get_option_no_throw(flag);
   const CLI::Option* const policy = app.get_option_no_throw("--policy");
-  if (!filter || !policy || filter->count() == 0) return;
+  if (!given || !policy || given->count() == 0) return;
   try {
-    check_takes_filter(policy->as<std::string>());
+    check(policy->as<std::string>());
   } catch (const UsageError& error) {
-    throw UsageError(std::string("--filter: ") + error.what());
+    throw UsageError(flag + ": " + error.what());
   }
 }
 
@@ -317,7 +318,7 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
   std::vector<std::string> filter_names;
   std::string first =
       "What " + policies_with_filter() +
-      " release first [delta and offload-only: base; others: what is cheapest to restore]:";
+      " release first [tide and price: what is cheapest to restore; others: base]:";
   for (const Filter& filter : filters()) {
     filter_names.emplace_back(filter.name);
     first += "\n" + std::string(filter.name) + ": the lowest " + std::string(filter.formula);
@@ -328,13 +329,25 @@ void add_memory_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--prefetch", flags.delta.prefetch,
                  "Maximum number of tensors restored ahead of need; 0 for none")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option_function<std::string>(
-         "--assumption2",
-         [&flags](const std::string& text) { flags.delta.assumption2 = text == "on"; },
-         "on: release nothing in the backward pass except as the last resort (the paper's "
-         "Assumption 2) "
-         "[off]")
-      ->check(CLI::IsMember({"on", "off"}));
+  std::string repairs =
+      "Comma-separated changes to " + policies_with_repairs() +
+      ": NAME switches a repair of the paper's method on, no-NAME off [all on; "
+      "delta-paper: off]. Repairs (and the paper's method):";
+  for (const DeltaRepair& repair : delta_repairs()) {
+    repairs += "\n" + std::string(repair.name) + ": " + std::string(repair.about);
+  }
+  app.add_option("--repairs", flags.delta.repairs, repairs)
+      ->type_name("LIST")
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            try {
+              changed_repairs({}, text);
+              return "";
+            } catch (const UsageError& error) {
+              return error.what();
+            }
+          },
+          ""));
   app.add_option_function<std::string>(
          "--plan", [&flags](const std::string& text) { flags.plan = text == "auto"; },
          "auto: once a step repeats, plan it in the background (order, releases, addresses) "
@@ -430,7 +443,8 @@ bool parse_or_explain(CLI::App& app, int argc, char** argv, int& exit_code) {
   try {
     app.parse(argc, argv);
     check_paths(app);
-    check_filter(app);
+    check_policy_takes(app, "--filter", check_takes_filter);
+    check_policy_takes(app, "--repairs", check_takes_repairs);
   } catch (const CLI::ParseError& error) {
     // A mistyped flag may also leave another without the flag that it needs.
     const bool asks = error.get_exit_code() == 0;  // for the help

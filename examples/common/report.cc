@@ -281,9 +281,10 @@ std::string to_json(const RunReport& report) {
   json["device"] = flags.device;
   json["estimated_by"] = or_null(report.estimated_by);
   json["policy"] = flags.policy;
-  const bool delta = flags.policy == "delta";
+  const bool delta = flags.policy == "delta" || flags.policy == "delta-paper";
   const std::string& filter = flags.delta.filter;
   json["filter"] = !filter.empty() ? Json(filter) : delta ? Json("base") : Json(nullptr);
+  json["repairs"] = flags.delta.repairs.empty() ? Json() : Json(flags.delta.repairs);
   json["schedule"] = report.schedule ? Json(report.schedule->name()) : Json(nullptr);
   json["batch"] = report.batch;
   json["budget_bytes"] = or_null(report.budget);

@@ -73,8 +73,9 @@ void add_flags(CLI::App& app, ResNetFlags& flags) {
   add_memory_flags(app, flags);
   add_optimizer_flags(app, flags,
                       {.rate = "Learning rate [sgd 0.05, adam and adamw 0.001]",
-                       .schedules = {"cosine", "constant"},
-                       .schedule = "constant, or cosine: falling to 0 over the run",
+                       .schedules = {"cosine", "multistep", "constant"},
+                       .schedule = "constant; cosine: falling to 0 over the run; multistep: a "
+                                   "tenth of it after each third of the run",
                        .seed = "Seed of the initial weights and of the order of images"});
   add_step_flags(app, flags);
   add_file_flags(

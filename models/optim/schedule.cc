@@ -10,6 +10,7 @@ std::optional<ScheduleKind> parse_schedule(std::string_view name) {
   if (name == "constant") return ScheduleKind::kConstant;
   if (name == "linear") return ScheduleKind::kLinear;
   if (name == "cosine") return ScheduleKind::kCosine;
+  if (name == "multistep") return ScheduleKind::kMultiStep;
   return std::nullopt;
 }
 
@@ -19,6 +20,10 @@ double learning_rate(const RateSchedule& s, int64_t step) {
   }
   if (s.kind == ScheduleKind::kConstant) return s.rate;
   const int64_t length = std::max<int64_t>(1, s.total_steps - s.warmup_steps);
+  if (s.kind == ScheduleKind::kMultiStep) {
+    const int64_t thirds = std::min<int64_t>(2, 3 * (step - s.warmup_steps) / length);
+    return thirds == 0 ? s.rate : s.rate / (thirds == 1 ? 10 : 100);
+  }
   const double done =
       std::min(1.0, static_cast<double>(step - s.warmup_steps) / static_cast<double>(length));
   const double left = s.kind == ScheduleKind::kLinear

@@ -3,6 +3,7 @@
 //   kConstant  rate, after the warm-up
 //   kLinear    down to final_rate in a straight line      (BERT)
 //   kCosine    down to final_rate along half a cosine     (GPT)
+//   kMultiStep a tenth of it after a third of the steps, a hundredth after two thirds (ResNet)
 //
 //   rate |      ____
 //        |     /    \___         warm-up: steps [0, warmup_steps), step s has
@@ -17,9 +18,9 @@
 
 namespace tidemark {
 
-enum class ScheduleKind : uint8_t { kConstant, kLinear, kCosine };
+enum class ScheduleKind : uint8_t { kConstant, kLinear, kCosine, kMultiStep };
 
-// "constant", "linear" or "cosine"; nullopt for any other name.
+// "constant", "linear", "cosine" or "multistep"; nullopt for any other name.
 std::optional<ScheduleKind> parse_schedule(std::string_view name);
 
 struct RateSchedule {

@@ -97,6 +97,13 @@ Nanos CostModel::swap_time(Bytes bytes) const {
          transfer_time(bytes, reload_, reload_.measured ? 1 : kUnmeasuredShare);
 }
 
+Nanos CostModel::unmeasured_swap_time(Bytes bytes) const {
+  const Link out{.bandwidth = profile_.offload_bandwidth},
+      in{.bandwidth = profile_.reload_bandwidth};
+  return transfer_time(bytes, out, kUnmeasuredShare) +
+         transfer_time(bytes, in, kUnmeasuredShare);
+}
+
 void CostModel::measured_op(CostKey key, Nanos time) {
   if (!is_current(key) || time <= Nanos(0)) return;
   Nanos& least = entries_.at(key - first_key_ + 1).measured;

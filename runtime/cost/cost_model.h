@@ -79,6 +79,8 @@ class CostModel {
   // DELTA's c_s = m / b, both ways. b is the measured bandwidth or, before measurements, 35 %
   // of the profile's (Section 4.1: "only 35% of the bandwidth is used").
   Nanos swap_time(Bytes bytes) const;
+  // The same, always at 35 % of the profile's bandwidth.
+  Nanos unmeasured_swap_time(Bytes bytes) const;
 
   // Collects measurements during a step. A copy's stream is kOffload or kReload; key 0, other
   // streams and times of 0 are ignored.

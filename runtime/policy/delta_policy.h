@@ -1,9 +1,5 @@
-// DELTA (Tang et al., 2022): Filter, Director and Prefetcher, with the paper's assumptions as
-// switches. Our changes repair the paper's method; each can be undone:
-//   - Assumption 2 (nothing is released in backward) is off, as a budget must hold there too;
-//   - the prefetcher (Algorithm 4) stops when memory *or* the count runs out;
-//   - a needed offloaded storage is recomputed only if that is cheaper than reloading;
-//   - gradients, which the paper never releases, are offloaded rather than evicted.
+// DELTA (Tang et al., 2022): Filter, Director and Prefetcher. Where ours differs from the
+// paper's method as printed, a switch of DeltaRepairs says so and undoes it.
 //
 // Threads: the session's issuing thread.
 #pragma once
@@ -17,17 +13,19 @@ namespace tidemark {
 
 class DeltaPolicy final : public ReleasePolicy {
  public:
-  // `known_to_fit`: early start is off. Throws UsageError for an unknown filter or values out
-  // of range.
-  DeltaPolicy(const DeltaOptions& options, bool known_to_fit);
+  // `repairs`: before the options change them. `known_to_fit`: early start is off. Throws
+  // UsageError for an unknown filter or repair, or values out of range.
+  DeltaPolicy(const DeltaOptions& options, bool known_to_fit, const DeltaRepairs& repairs = {});
 
   void add(Storage& storage) override { index_.add(storage); }
   void remove(Storage& storage) override { index_.remove(storage); }
   void touch(Storage& storage) override { index_.touch(storage); }
   Storage* choose(const MemoryView& view) override;
+  bool may_evict(const Storage& storage) const override;
   Action decide(const MemoryView& view, Storage& storage) override;
   bool recompute_offloaded(const MemoryView& view, Storage& storage) override;
   bool may_release_now(const MemoryView& view) const override;
+  bool waits_for_offloads() const override { return !repairs_.async; }
   void on_event(const StorageEvent& event) noexcept override;
   Decision after_operator(const MemoryView& view, Outcome last) override;
 
@@ -36,6 +34,7 @@ class DeltaPolicy final : public ReleasePolicy {
   Decision prefetch(const MemoryView& view) const;
 
   const DeltaOptions options_;
+  const DeltaRepairs repairs_;
   const FilterFn score_;
   const bool known_to_fit_;
   ReleaseIndex index_;
@@ -43,7 +42,9 @@ class DeltaPolicy final : public ReleasePolicy {
   // reverse order; storages offloaded later are needed last.
   StorageQueue queue_;
   bool in_forward_ = true;
+  bool was_missed_ = false;    // an offloaded storage was needed since the last operator
   bool starts_early_ = false;  // now; the prefetcher runs after it
+  bool prefetches_ = false;    // after this operator
 };
 
 }  // namespace tidemark

@@ -8,9 +8,9 @@
 
 namespace tidemark {
 
-MakePolicy make_tide_policy, make_price_policy, make_delta_policy, make_dtr_policy,
-    make_lru_policy, make_greedy_policy, make_msps_policy, make_offload_only_policy,
-    make_checkpoint_policy, make_random_policy, make_austere_policy;
+MakePolicy make_tide_policy, make_price_policy, make_delta_policy, make_delta_paper_policy,
+    make_dtr_policy, make_lru_policy, make_greedy_policy, make_msps_policy,
+    make_offload_only_policy, make_checkpoint_policy, make_random_policy, make_austere_policy;
 
 std::span<const PolicyInfo> policies() {
   static constexpr std::array kAll{
@@ -26,7 +26,14 @@ std::span<const PolicyInfo> policies() {
       PolicyInfo{.name = "delta",
                  .about = "DELTA: evict or offload, whichever is cheaper",
                  .takes_filter = true,
+                 .takes_repairs = true,
                  .make = make_delta_policy},
+      PolicyInfo{.name = "delta-paper",
+                 .about = "DELTA as printed, without the repairs of 'delta'",
+                 .takes_filter = true,
+                 .takes_repairs = true,
+                 .reference = true,
+                 .make = make_delta_paper_policy},
       PolicyInfo{.name = "dtr",
                  .about = "DTR: evict what costs least to recompute per byte and staleness",
                  .make = make_dtr_policy},
@@ -40,6 +47,7 @@ std::span<const PolicyInfo> policies() {
                  .about = "DELTA that never recomputes",
                  .evicts = false,
                  .takes_filter = true,
+                 .takes_repairs = true,
                  .make = make_offload_only_policy},
       PolicyInfo{.name = "checkpoint",
                  .about = "Chen: keep the boundaries of sqrt(n) segments",
@@ -62,18 +70,32 @@ const PolicyInfo& find_policy(std::string_view name) {
   throw UsageError("unknown policy '" + std::string(name) + "'; available: " + listed(names));
 }
 
-std::string policies_with_filter() {
+namespace {
+
+std::string policies_where(bool PolicyInfo::*holds) {
   std::vector<std::string> names;
   for (const PolicyInfo& policy : policies()) {
-    if (policy.takes_filter) names.emplace_back(policy.name);
+    if (policy.*holds) names.emplace_back(policy.name);
   }
   return listed(names, " and ");
 }
+
+}  // namespace
+
+std::string policies_with_filter() { return policies_where(&PolicyInfo::takes_filter); }
+
+std::string policies_with_repairs() { return policies_where(&PolicyInfo::takes_repairs); }
 
 void check_takes_filter(std::string_view policy) {
   if (policy != "none" && find_policy(policy).takes_filter) return;
   throw UsageError("'" + std::string(policy) + "' takes no filter; filters are for " +
                    policies_with_filter());
+}
+
+void check_takes_repairs(std::string_view policy) {
+  if (policy != "none" && find_policy(policy).takes_repairs) return;
+  throw UsageError("'" + std::string(policy) + "' takes no repairs; they are for " +
+                   policies_with_repairs());
 }
 
 }  // namespace tidemark

@@ -37,6 +37,10 @@ struct PolicyInfo {
   bool plans = false;
   // Whether it releases by the filter of DeltaOptions, where one is given.
   bool takes_filter = false;
+  // Whether it takes DeltaOptions::repairs.
+  bool takes_repairs = false;
+  // Kept to compare with a paper: no dry run chooses it in place of another policy.
+  bool reference = false;
   MakePolicy* make = nullptr;
 };
 
@@ -45,7 +49,10 @@ std::span<const PolicyInfo> policies();
 const PolicyInfo& find_policy(std::string_view name);
 // "delta, ... and tide": those that take a filter.
 std::string policies_with_filter();
+std::string policies_with_repairs();
 // Throws UsageError, which names those, unless the policy is one of them.
 void check_takes_filter(std::string_view policy);
+// The same for repairs.
+void check_takes_repairs(std::string_view policy);
 
 }  // namespace tidemark

@@ -63,6 +63,9 @@ class ReleasePolicy : public StorageListener {
   virtual bool knows_prices() const { return false; }
   // Whether a storage may be offloaded other than as the last resort.
   virtual bool may_offload(const Storage& /*storage*/) const { return true; }
+  virtual bool may_evict(const Storage& /*storage*/) const { return true; }  // likewise
+  // Whether compute waits for each copy to a tier.
+  virtual bool waits_for_offloads() const { return false; }
   // Director. Called only when both actions are possible.
   virtual Action decide(const MemoryView& view, Storage& storage) = 0;
   // Whether to recompute a needed offloaded storage that could be recomputed instead of

@@ -23,7 +23,7 @@ bool Transfers::release(Storage& storage, Reason reason) {
     drop_clean(storage, reason);
     return true;
   }
-  const bool evictable = can_evict(storage);
+  const bool evictable = can_evict(storage) && context_.policy.may_evict(storage);
   const bool offloadable =
       context_.may_offload(storage) && context_.policy.may_offload(storage);
   if (offloadable &&
@@ -113,7 +113,9 @@ bool Transfers::store(Storage& storage, EventKind kind, Reason reason) {
   storage.managed.touched.include(done);
   ++context_.stats.offloads;
   context_.stats.offload_bytes += storage.size();
-  if (!context_.options.overlap) context_.device.wait(StreamId::kCompute, done);
+  if (!context_.options.overlap || context_.policy.waits_for_offloads()) {
+    context_.device.wait(StreamId::kCompute, done);
+  }
   return true;
 }
 

@@ -56,6 +56,7 @@ void check_options(const SessionOptions& options) {
   check_name("fallback_policy", find_policy, options.fallback_policy);
   const DeltaOptions& delta = options.delta;
   if (!delta.filter.empty()) check_name("delta.filter", find_filter, delta.filter);
+  changed_repairs({}, delta.repairs);
   // Written so that NaN is refused.
   if (!(delta.early_start >= 0 && delta.early_start <= 1)) {
     refuse("delta.early_start", std::to_string(delta.early_start) +

@@ -422,12 +422,13 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
     return without_disk && without_disk->step <= limits.step;
   };
   const auto policies_tried = policies();
-  const bool is_worth_it =
-      is_tide ? std::none_of(policies_tried.begin(), policies_tried.end(),
-                             [&](const PolicyInfo& policy) {
-                               return policy.name != "tide" && is_quick(policy.name);
-                             })
-              : !is_quick(its_own);
+  const bool is_worth_it = is_tide ? std::none_of(policies_tried.begin(), policies_tried.end(),
+                                                  [&](const PolicyInfo& policy) {
+                                                    return policy.name != "tide" &&
+                                                           !policy.reference &&
+                                                           is_quick(policy.name);
+                                                  })
+                                   : !is_quick(its_own);
   std::optional<SessionOptions> sparing;
   if (!is_worth_it) {
     limits.work = kAnyNumber;
@@ -466,7 +467,7 @@ std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
   };
   std::vector<Ranked> others;
   for (const PolicyInfo& policy : policies()) {
-    if (policy.name == options.policy || policy.name == "tide") continue;
+    if (policy.name == options.policy || policy.name == "tide" || policy.reference) continue;
     SessionOptions other = options;
     other.policy = policy.name;
     if (const auto result = trial(other, kRankingRounds)) {

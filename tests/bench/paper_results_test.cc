@@ -47,6 +47,27 @@ TEST_F(PaperResults, GoOnWhereTheyWereStopped) {
   EXPECT_EQ(json["rows"]["c"]["ms"], 3);
 }
 
+TEST_F(PaperResults, OfAnotherCommitAreKeptOnRequestAndSaySo) {
+  {
+    Results results(folder_, "sim:x", false);
+    results.open(experiment_);
+    results.add(experiment_, "a", {{"ms", 1}});
+    results.add(experiment_, "b", {{"ms", 2}});
+  }
+  Json json = file();
+  json["program"] = "another";
+  json["commit"] = "abc";
+  std::ofstream(folder_ / "table.json") << json.dump();
+  {
+    Results results(folder_, "sim:x", false, /*keep=*/true);
+    EXPECT_EQ(results.open(experiment_).size(), 3u);
+    results.add(experiment_, "b", {{"ms", 3}});
+  }
+  EXPECT_EQ(file()["rows"]["a"], (Json{{"ms", 1}, {"commit", "abc"}}));
+  EXPECT_EQ(file()["rows"]["b"], (Json{{"ms", 3}}));
+  EXPECT_EQ(left(), (Keys{"a", "c"}));
+}
+
 TEST_F(PaperResults, OfAnotherProgramOrBrokenDoNotCount) {
   {
     Results results(folder_, "sim:x", false);

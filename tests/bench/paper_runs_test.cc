@@ -12,6 +12,26 @@ TEST(PaperRuns, PoliciesAndFilters) {
   EXPECT_EQ(parse_policy("tide").filter, "");
   EXPECT_EQ(parse_policy("delta:lru").name, "delta");
   EXPECT_EQ(parse_policy("delta:lru").filter, "lru");
+  const PaperPolicy both = parse_policy("delta:lru/no-link,no-async");
+  EXPECT_EQ(both.name, "delta");
+  EXPECT_EQ(both.filter, "lru");
+  EXPECT_EQ(both.repairs, "no-link,no-async");
+  EXPECT_EQ(parse_policy("delta/no-link").repairs, "no-link");
+}
+
+// A budget that is no limit: releases begin at it, and more is used.
+TEST(PaperRuns, ASoftBudgetIsNoLimit) {
+  const PaperNeed need = measure_need(kModel);
+  PaperRun run{.policy = {"delta-paper"},
+               .budget = share_of(need.unmanaged.peak, 0.5),
+               .host_limit = 2 * need.unmanaged.peak,
+               .soft = true};
+  const PaperResult soft = run_paper(kModel, need, run);
+  ASSERT_TRUE(soft.ran()) << soft.failure;
+  EXPECT_GT(soft.last.evictions + soft.last.offloads, 0);
+  EXPECT_GT(soft.peak_live, run.budget);
+  run.soft = false;
+  EXPECT_LE(run_paper(kModel, need, run).peak_live, run.budget);
 }
 
 TEST(PaperRuns, NeedsOfImagesAndTexts) {
@@ -43,7 +63,7 @@ TEST(PaperRuns, TheUnmanagedPeakIsEnough) {
 
 TEST(PaperRuns, BudgetsAreKeptAndRunsRepeat) {
   const PaperNeed need = measure_need(kModel);
-  for (const char* policy : {"tide", "delta:greedy", "offload-only"}) {
+  for (const char* policy : {"tide", "delta:greedy", "delta-paper", "msps", "offload-only"}) {
     SCOPED_TRACE(policy);
     const PaperRun run{.policy = parse_policy(policy),
                        .budget = share_of(need.unmanaged.peak, 0.6),

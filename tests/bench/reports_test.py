@@ -55,6 +55,48 @@ class CopyOverlap(unittest.TestCase):
         self.assertIsNone(self.module.overlap(self.trace(("compute", 0, 1)), 0)["hidden_share"])
 
 
+@unittest.skipUnless(importlib.util.find_spec("matplotlib"), "papers_report.py needs matplotlib")
+class PapersReport(unittest.TestCase):
+    def setUp(self):
+        self.module = load(BENCH / "papers_report.py")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for file in (BENCH / "results" / "papers").glob("*.json"):
+            (self.folder / file.name).write_text(file.read_text())
+
+    def change(self, file, change):
+        path = self.folder / f"{file}.json"
+        data = json.loads(path.read_text())
+        change(data["rows"])
+        path.write_text(json.dumps(data))
+        return dict(self.module.differences(self.folder))
+
+    def test_the_differences_follow_from_the_figures(self):
+        before = dict(self.module.differences(self.folder))
+
+        def double_peak(rows):
+            rows["resnet50_b128"]["need"]["unmanaged_peak"] = 2 * 11.2e9
+        self.assertIn("ResNet-50, 128: 100.0 % more than the paper's",
+                      self.change("peaks", double_peak)["Unmanaged peaks"])
+
+        def swap_is_cheap(rows):
+            for row in rows["resnet50_b128"]:
+                row["swap_us"] = 0.5
+        self.assertIn("Recomputing is cheaper", before["Table V"])
+        self.assertIn("Recomputing is not always cheaper", self.change("costs", swap_is_cheap)["Table V"])
+
+        def base_moves_most(rows):
+            rows["delta"]["offloads"] = 10**6
+        self.assertIn("delta (base)'s, 1000000", self.change("timelines", base_moves_most)["Filters"])
+
+        def all_alike(rows):
+            for key, row in rows.items():
+                for i, point in enumerate(row.get("points", [])):
+                    point.update(rows[key.split("/")[0]]["points"][i])
+        self.assertIn("`async`, `backward`", self.change("ablation", all_alike)["The repairs, ResNet-50, batch 256"])
+
+
 class LargestBatch(unittest.TestCase):
     largest = staticmethod(load(BENCH / "peers" / "torch_resnet.py").largest)
 

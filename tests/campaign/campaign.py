@@ -134,14 +134,14 @@ def draw_policy(rng, policies, filters):
     if rng.random() < 0.4:
         return []
     flags = ["--policy", rng.choice(policies)]
-    if flags[1] in ("delta", "tide") and rng.random() < 0.5:
+    if flags[1].startswith("delta") and rng.random() < 0.3:
+        flags += ["--repairs", rng.choice(["no-backward", "no-async,no-link", "gradients,no-limits", "no-prices"])]
+    if flags[1] in ("delta", "delta-paper", "tide") and rng.random() < 0.5:
         flags += ["--filter", rng.choice(filters)]
     if rng.random() < 0.2:
         flags += ["--early-start", rng.choice(["off", "0.5", "1"])]
     if rng.random() < 0.2:
         flags += ["--prefetch", rng.choice(["0", "1", "100"])]
-    if rng.random() < 0.1:
-        flags += ["--assumption2", "on"]
     if rng.random() < 0.2:
         flags += ["--plan", "auto"]
     if rng.random() < 0.15:

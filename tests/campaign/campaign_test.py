@@ -20,7 +20,7 @@ defect, managed = {defect!r}, "none" not in sys.argv
 if "--help" in sys.argv:
     print("--model --data --batch --steps --seed --threads --momentum --optimizer --weight-decay --lr-schedule --dtype "
           "--accumulate --clip --image-size --classes --seq-length --dropout --attention --early-start "
-          "--prefetch --assumption2 --plan --overlap --host-limit --disk-limit --memory\\n"
+          "--prefetch --repairs --plan --overlap --host-limit --disk-limit --memory\\n"
           "  --policy {{none,delta,dtr}}=delta  What to release\\n"
           "  --filter {{base,lru}}  What delta releases first")
     sys.exit(0)

@@ -36,7 +36,7 @@ TEST(Flags, Defaults) {
   EXPECT_FALSE(flags.disk_limit);
   EXPECT_FALSE(flags.memory);
   EXPECT_EQ(flags.delta.early_start, 0.75);
-  EXPECT_FALSE(flags.delta.assumption2);
+  EXPECT_EQ(flags.delta.repairs, "");
   EXPECT_TRUE(flags.overlap);
 }
 
@@ -87,8 +87,8 @@ TEST(Flags, EveryOneOfTheContract) {
                                     "off",
                                     "--prefetch",
                                     "7",
-                                    "--assumption2",
-                                    "on",
+                                    "--repairs",
+                                    "no-backward,async",
                                     "--no-overlap",
                                     "--seed",
                                     "9",
@@ -119,7 +119,7 @@ TEST(Flags, EveryOneOfTheContract) {
   EXPECT_EQ(flags.delta.filter, "greedy");
   EXPECT_EQ(flags.delta.early_start, 0);
   EXPECT_EQ(flags.delta.prefetch, 7);
-  EXPECT_TRUE(flags.delta.assumption2);
+  EXPECT_EQ(flags.delta.repairs, "no-backward,async");
   EXPECT_FALSE(flags.overlap);
   EXPECT_EQ(flags.seed, 9u);
   EXPECT_EQ(flags.threads, 2);
@@ -169,7 +169,22 @@ TEST(Flags, AFilterNeedsAPolicyThatTakesOne) {
   }
   EXPECT_EQ(parsed({"--filter", "lru"}).delta.filter, "lru") << "tide is the default";
   EXPECT_THAT(complaint({"--policy", "none", "--filter", "lru"}),
-              HasSubstr("filters are for tide, price, delta and offload-only"));
+              HasSubstr("filters are for tide, price, delta, delta-paper and offload-only"));
+}
+
+TEST(Flags, RepairsNeedAPolicyMadeOfDelta) {
+  for (const PolicyInfo& policy : policies()) {
+    const std::vector<std::string> arguments{"--repairs", "no-link", "--policy",
+                                             std::string(policy.name)};
+    if (policy.takes_repairs) {
+      EXPECT_EQ(parsed(arguments).delta.repairs, "no-link") << policy.name;
+    } else {
+      EXPECT_THAT(complaint(arguments),
+                  HasSubstr("--repairs: '" + std::string(policy.name) + "' takes no repairs"));
+    }
+  }
+  EXPECT_THAT(complaint({"--repairs", "no-such", "--policy", "delta"}),
+              HasSubstr("DELTA has no repair 'such'; available: backward, async"));
 }
 
 class BadFlags : public ::testing::TestWithParam<std::vector<std::string>> {};
@@ -194,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(All, BadFlags,
                              {"--early-start", "0"},
                              {"--filter", "dtr"},
                              {"--policy", "tides"},
-                             {"--assumption2", "maybe"},
+                             {"--policy", "delta", "--repairs", "backwards"},
                              {"--batch", "0"},
                              {"--steps", "2", "--epochs", "2"},
                              {"--optimizer", "lion"},
@@ -213,11 +228,13 @@ TEST(Flags, HelpIsNoMistake) {
   // 0 is no default where it is no value either.
   EXPECT_FALSE(std::regex_search(help, std::regex(R"(in \[[1-9]\d* - \d+\]=0)")));
   EXPECT_THAT(help, HasSubstr("--steps INT in [1 - 1073741824]"));
-  for (const char* flag :
-       {"--model", "--data", "--budget", "--host-limit", "--disk-limit", "--policy", "--filter",
-        "--early-start", "--prefetch", "--assumption2", "--no-overlap", "--dry-run", "--trace",
-        "--json", "Exit codes"}) {
+  for (const char* flag : {"--model", "--data", "--budget", "--host-limit", "--disk-limit",
+                           "--policy", "--filter", "--early-start", "--prefetch", "--repairs",
+                           "--no-overlap", "--dry-run", "--trace", "--json", "Exit codes"}) {
     EXPECT_THAT(help, HasSubstr(flag));
+  }
+  for (const DeltaRepair& repair : delta_repairs()) {
+    EXPECT_THAT(help, HasSubstr("\n" + std::string(34, ' ') + std::string(repair.name) + ": "));
   }
 }
 

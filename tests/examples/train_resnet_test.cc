@@ -145,7 +145,7 @@ TEST_F(TrainResnetTest, SameBitsWhateverTheMemory) {
   EXPECT_TRUE(free.json.at("budget_bytes").is_null());
   expect_same_under([&](const std::string& memory) { return train(memory); }, free,
                     {"--budget 100%", "--budget 70%", "--budget 50% --filter lru",
-                     "--budget 50% --filter greedy --assumption2 on",
+                     "--budget 50% --policy delta --filter greedy --repairs no-backward",
                      "--budget 40% --no-overlap", "--budget 40% --early-start off --prefetch 0",
                      "--budget 40% --host-limit 1GiB --disk-limit 0",
                      "--budget 40% --host-limit 1MiB --disk-limit 1GiB"});

@@ -144,19 +144,18 @@ TEST_P(RandomGraphs, ReadTheSameBitsUnderEveryBudget) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, RandomGraphs,
-    ::testing::Values(Setting{.name = "base", .host = 64_MiB},
-                      Setting{.name = "lru_early", .host = 64_MiB, .delta = {.filter = "lru"}},
-                      Setting{.name = "greedy_early",
-                              .host = 64_MiB,
-                              .delta = {.filter = "greedy", .early_start = 0.5}},
-                      Setting{.name = "paper",
-                              .host = 64_MiB,
-                              .delta = {.assumption2 = true, .always_recompute = true}},
-                      Setting{.name = "serial_copies", .host = 64_MiB, .overlap = false},
-                      Setting{.name = "offload_only", .host = 64_MiB, .evict = false},
-                      Setting{.name = "no_sliding", .host = 64_MiB, .compact = false},
-                      Setting{.name = "disk", .disk = 64_MiB, .delta = {.filter = "lru"}},
-                      Setting{.name = "small_host_then_disk", .host = 16_KiB, .disk = 64_MiB}),
+    ::testing::Values(
+        Setting{.name = "base", .host = 64_MiB},
+        Setting{.name = "lru_early", .host = 64_MiB, .delta = {.filter = "lru"}},
+        Setting{.name = "greedy_early",
+                .host = 64_MiB,
+                .delta = {.filter = "greedy", .early_start = 0.5}},
+        Setting{.name = "paper", .host = 64_MiB, .delta = {.repairs = "no-backward,no-reload"}},
+        Setting{.name = "serial_copies", .host = 64_MiB, .overlap = false},
+        Setting{.name = "offload_only", .host = 64_MiB, .evict = false},
+        Setting{.name = "no_sliding", .host = 64_MiB, .compact = false},
+        Setting{.name = "disk", .disk = 64_MiB, .delta = {.filter = "lru"}},
+        Setting{.name = "small_host_then_disk", .host = 16_KiB, .disk = 64_MiB}),
     [](const auto& tested) { return tested.param.name; });
 
 std::vector<Setting> by_policy() {

@@ -36,6 +36,16 @@ TEST(ScheduleTest, CosineEndsAtItsFinalRate) {
   EXPECT_DOUBLE_EQ(learning_rate(s, 101), 0.1);
 }
 
+TEST(ScheduleTest, MultiStepFallsAfterEachThird) {
+  const RateSchedule s{ScheduleKind::kMultiStep, 1, 10, 100, 0};
+  EXPECT_EQ(learning_rate(s, 5), 0.5);
+  EXPECT_EQ(learning_rate(s, 39), 1);
+  EXPECT_EQ(learning_rate(s, 40), 0.1);
+  EXPECT_EQ(learning_rate(s, 69), 0.1);
+  EXPECT_EQ(learning_rate(s, 70), 0.01);
+  EXPECT_EQ(learning_rate(s, 1000), 0.01);
+}
+
 TEST(ScheduleTest, NothingToDecayOver) {
   EXPECT_EQ(learning_rate({ScheduleKind::kLinear, 1, 10, 10}, 9), 0.9);
   EXPECT_EQ(learning_rate({ScheduleKind::kLinear, 1, 10, 10}, 10), 1);
@@ -45,6 +55,7 @@ TEST(ScheduleTest, NothingToDecayOver) {
 TEST(ScheduleTest, Names) {
   EXPECT_EQ(parse_schedule("linear"), ScheduleKind::kLinear);
   EXPECT_EQ(parse_schedule("cosine"), ScheduleKind::kCosine);
+  EXPECT_EQ(parse_schedule("multistep"), ScheduleKind::kMultiStep);
   EXPECT_EQ(parse_schedule("constant"), ScheduleKind::kConstant);
   EXPECT_EQ(parse_schedule("Linear"), std::nullopt);
 }

@@ -113,9 +113,9 @@ TEST(EarlyStart, PassesOverWhatCanNeverBeReleased) {
   EXPECT_LE(stage.used(), kUnit * 4);
 }
 
-// The paper's Assumption 2: in backward nothing is released, except as the last resort.
-TEST(Assumption2, HoldsInBackward) {
-  Stage stage(4, {.early_start = 0.5, .prefetch = 0, .assumption2 = true});
+// The paper's Assumption 2: after the loss nothing is released, except as the last resort.
+TEST(Assumption2, HoldsInBackwardAndUpdate) {
+  Stage stage(4, {.early_start = 0.5, .prefetch = 0, .repairs = "no-backward"});
   std::vector<Handle> handles;
   for (int i = 0; i < 2; ++i) handles.push_back(stage.call({}));
   stage.residency().set_phase(Phase::kBackward);
@@ -125,6 +125,9 @@ TEST(Assumption2, HoldsInBackward) {
   EXPECT_EQ(stage.stats().last_resorts, 1);
   EXPECT_NE(stage.released(handles), "");
   stage.residency().set_phase(Phase::kUpdate);
+  handles.push_back(stage.call({}));
+  EXPECT_GT(stage.used(), kUnit * 2);
+  stage.residency().set_phase(Phase::kForward);
   handles.push_back(stage.call({}));
   EXPECT_LE(stage.used(), kUnit * 2) << "early start again";
 }
@@ -202,7 +205,7 @@ TEST(Prefetcher, ForgetsWhatIsGone) {
 TEST(RecomputeOrReload, TakesTheCheaperUnlessToldOtherwise) {
   for (const bool always : {false, true}) {
     DeltaOptions options = quiet();
-    options.always_recompute = always;
+    if (always) options.repairs = "no-reload";
     Stage stage(64, options);
     // A reload of 4 units takes 358 ns.
     const Handle dear = stage.call({}, 4, 359), cheap = stage.call({}, 4, 357);
@@ -221,7 +224,7 @@ TEST(RecomputeOrReload, TakesTheCheaperUnlessToldOtherwise) {
 
 TEST(RecomputeOrReload, ReloadsWhatCannotBeComputed) {
   DeltaOptions options = quiet();
-  options.always_recompute = true;
+  options.repairs = "no-reload";
   Stage stage(64, options);
   const Handle x = stage.data();
   ASSERT_TRUE(stage.release(x));

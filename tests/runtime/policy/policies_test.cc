@@ -240,90 +240,79 @@ TEST(Dtr, CountsTheWholeComponentInBothDirections) {
   EXPECT_EQ(stage.released({d, y, z}), "bca") << "10 + 2000, 2500, 10 + 3000";
 }
 
-// Two steps in which a (expensive, used last) and b (cheap) are made with a unit between them.
-// Then 2 units are needed for a moment, for which a or b has to go; after a pause b is used,
-// then a.
-//   a . b
+// Steps in which a (expensive, used last) and b (cheap) are made in 4 units, in the order of
+// `made`, and a unit for a moment. Then 3 units are needed for a moment; then b is used and,
+// after a pause, a.
+//   | b | a | . |   |
 struct Gone {
-  std::string evicted, offloaded, prefetched;
+  std::string evicted, offloaded, reloaded, prefetched, copied;
+  Nanos step{0};
 };
 
-Gone second_step(int64_t host, int64_t pause) {
-  Stage stage("msps", 3, host, {}, {.learn_costs = false});
+Gone steps_of_capuchin(int64_t host, const std::string& made, int steps) {
+  Stage stage("msps", 4, host, {}, {.learn_costs = false});
   std::vector<Handle> handles;
-  for (int i = 0; i < 2; ++i) {
-    handles.clear();
-    stage.session().step([&] {
-      handles.push_back(stage.call({}, 1, 400));
-      Handle between = stage.call({}, 1, 10);
-      handles.push_back(stage.call({}, 1, 100));
-      between = {};
-      stage.call({}, 2, 1000);
-      stage.call({}, 1, pause);
+  StepStats last;
+  for (int i = 0; i < steps; ++i) {
+    handles.assign(2, {});
+    last = stage.session().step([&] {
+      for (const char name : made) {
+        handles[name == 'b'] = stage.call({}, 1, name == 'b' ? 100 : 400);
+      }
+      stage.call({}, 1, 200);
+      stage.call({}, 3, 1000);
       stage.call({handles[1]}, 1, 10);
+      stage.call({}, 1, 3000);
       stage.call({handles[0]}, 1, 10);
     });
     EXPECT_EQ(stage.stats().last_resorts, 0);
-    if (i == 0) {
-      EXPECT_EQ(stage.letters(handles, {EventKind::kEvict}), "b") << "by MSPS alone";
-      EXPECT_EQ(stage.count(EventKind::kOffload), 0);
-    }
   }
   return {stage.letters(handles, {EventKind::kEvict}),
-          stage.letters(handles, {EventKind::kOffload}), stage.prefetched(handles)};
+          stage.letters(handles, {EventKind::kOffload}),
+          stage.letters(handles, {EventKind::kReload}),
+          stage.prefetched(handles),
+          stage.letters(handles, {EventKind::kCopyOut}),
+          last.duration};
 }
 
-// Out and back takes 90 each. The pause hides both, and a has more time to spare. a is fetched
-// before its use.
-TEST(Msps, OffloadsWhatTheLinkHides) {
-  const Gone gone = second_step(64, /*pause=*/3000);
-  EXPECT_EQ(gone.offloaded, "a");
-  EXPECT_EQ(gone.evicted, "");
-  EXPECT_EQ(gone.prefetched, "a");
+// Measured execution: on demand, the storage accessed longest ago.
+TEST(Capuchin, SwapsOnDemandInTheMeasuredStep) {
+  const Gone gone = steps_of_capuchin(64, "ab", 1);
+  EXPECT_EQ(gone.offloaded, "ab") << "a alone leaves no hole of 3";
+  EXPECT_EQ(gone.reloaded, "ba");
+  EXPECT_EQ(gone.evicted + gone.prefetched, "");
 }
 
-// Both have time to spare and have to go at once: a second copy would queue behind the first.
-TEST(Msps, CopiesOneAtATime) {
-  Stage stage("msps", 4, 64, {}, {.learn_costs = false});
-  std::vector<Handle> handles;
-  for (int i = 0; i < 2; ++i) {
-    handles.clear();
-    stage.session().step([&] {
-      handles = {stage.call({}, 1, 400), stage.call({}, 1, 300)};
-      stage.call({}, 4, 1000);
-      stage.call({}, 1, 3000);
-      stage.call({handles[1]}, 1, 10);
-      stage.call({handles[0]}, 1, 10);
-    });
+// Guided execution. Out and back takes 90 each. a has more time to spare than b. Its copy
+// begins right after it is made, and it is back before its use: nothing waits.
+TEST(Capuchin, ThenSwapsByPlanWhatTheLinkHides) {
+  for (const int steps : {2, 3, 5}) {
+    const Gone gone = steps_of_capuchin(64, "ba", steps);
+    EXPECT_EQ(gone.copied, "a");
+    EXPECT_EQ(gone.prefetched, "a");
+    EXPECT_EQ(gone.evicted + gone.offloaded + gone.reloaded, "");
+    EXPECT_EQ(gone.step.count(), 100 + 400 + 200 + 1000 + 3000 + 10 + 10);
   }
-  EXPECT_EQ(stage.letters(handles, {EventKind::kOffload}).size(), 1u);
-  EXPECT_EQ(stage.letters(handles, {EventKind::kEvict}).size(), 1u);
 }
 
-TEST(Msps, EvictsByMspsWithoutATier) {
-  const Gone gone = second_step(0, /*pause=*/3000);
+TEST(Capuchin, RecomputesByMspsWithoutATier) {
+  const Gone gone = steps_of_capuchin(0, "ab", 2);
   EXPECT_EQ(gone.offloaded, "");
-  EXPECT_EQ(gone.evicted, "b");
+  EXPECT_EQ(gone.evicted, "b") << "1/100 is more than 1/400";
 }
 
-TEST(Msps, OrdersByMspsInAStepThatIsNotKnown) {
-  Stage stage("msps", 4, 64);
-  const Handle a = stage.call({}, 1, 100), b = stage.call({}, 2, 150);
-  const Handle c = stage.call({}, 1, 90);
-  stage.call({}, 1);
-  EXPECT_EQ(stage.letters({a, b, c}, {EventKind::kEvict}), "b") << "2/150 is most";
-  stage.call({}, 3);
-  EXPECT_EQ(stage.letters({a, b, c}, {EventKind::kEvict}), "bc");
-}
-
-// Storages that cannot be recomputed go to the tier when nothing else is left.
-TEST(Msps, OffloadsTheStalestWhereNothingCanBeEvicted) {
+TEST(Capuchin, NeverPlansAStepThatIsNotKnown) {
   Stage stage("msps", 3, 64);
-  const Handle x = stage.data(), pause = stage.call({}, 1, 10), y = stage.data();
-  stage.call({}, 1);
-  EXPECT_EQ(stage.released({x, pause, y}), "b");
-  stage.call({pause}, 1);
-  EXPECT_EQ(stage.released({x, pause, y}), "ba");
+  for (int i = 0; i < 4; ++i) {
+    stage.session().step([&] {
+      const Handle a = stage.call({}, 1 + i % 2, 100 + i);
+      stage.call({}, 2, 1000);
+      stage.call({a}, 1, 10);
+    });
+    for (const EventRecord& event : stage.step_events()) {
+      EXPECT_NE(event.reason, Reason::kEarlyStart);
+    }
+  }
 }
 
 // Nine calls in a chain make three segments:
