@@ -285,6 +285,7 @@ std::string to_json(const RunReport& report) {
   const std::string& filter = flags.delta.filter;
   json["filter"] = !filter.empty() ? Json(filter) : delta ? Json("base") : Json(nullptr);
   json["schedule"] = report.schedule ? Json(report.schedule->name()) : Json(nullptr);
+  json["other_algorithms"] = report.other_algorithms ? Json(*report.other_algorithms) : Json();
   json["batch"] = report.batch;
   json["budget_bytes"] = or_null(report.budget);
   json["minimum_budget_bytes"] = report.minimum ? Json(report.minimum->budget.count()) : Json();
