@@ -63,7 +63,7 @@ constexpr int64_t kMaxPredicting = 2 * kMaxWork;
 // one prediction.
 constexpr int64_t kMaxDryRun = kMaxSearchWork + kMaxPredicting;
 // With --allow-rounding, besides, that of choosing the algorithms for a budget.
-constexpr int64_t kMaxChoosing = kMaxWork / 2;
+constexpr int64_t kMaxChoosing = kMaxWork + kMaxWork / 2;
 
 struct RunPlan {
   SessionOptions options;

@@ -27,10 +27,11 @@ struct ChosenAlgorithms {
   UnmanagedNeed need;
 };
 
-// The table with which the program's first step is quickest in the budget of `options`; a table
-// replaces one before it only if it is kClearlyQuicker times as quick. Simulated steps without
-// plans are compared: plans would take the host far longer, and help with each table. `work` is
-// shared out among the tables. None: no step completes within the budget and the work.
+// The table with which the program's first step is quickest in the budget of `options`.
+// Simulated steps without plans rank the tables. The best is taken only if, with plans, its
+// step is quicker than with the first table with which a step completes. "Quicker" is by
+// kClearlyQuicker. `work` is shared out among the simulations. None: no step completes within
+// the budget and the work.
 inline constexpr double kClearlyQuicker = 1.02;
 std::optional<ChosenAlgorithms> quickest_algorithms(const SessionOptions& options,
                                                     const std::vector<AlgorithmTable>& tables,
