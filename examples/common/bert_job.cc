@@ -135,6 +135,9 @@ class BertJob final : public Job {
   }
   Bytes loading_bytes() const override { return data_->bytes(); }
   Program dry_run() const override { return training_program(flags_, *data_, steps_); }
+  std::shared_ptr<const AlgorithmTable> algorithms() const override {
+    return files_.algorithms();
+  }
   std::unique_ptr<Training> start() const override {
     return std::make_unique<BertTraining>(flags_, *data_, files_);
   }

@@ -62,6 +62,11 @@ void Checkpointing::settle(WeightMetadata settings, int64_t steps, int64_t steps
       throw UsageError(
           fmt::format("--resume: the run in {} has {}", flags_.checkpoint, others));
     }
+    if (flags_.allow_rounding != (found_.algorithms != nullptr)) {
+      throw UsageError(fmt::format(
+          "--resume: the run in {} was begun {} --allow-rounding, and has to go on so",
+          flags_.checkpoint, found_.algorithms ? "with" : "without"));
+    }
     if (found_.step > steps) {
       throw UsageError(fmt::format(
           "--resume: {} has already done {} steps, but this run has only {}: raise --steps",

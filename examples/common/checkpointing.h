@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,6 +40,10 @@ class Checkpointing {
   void note(const std::string& name, std::string text) { settings_[name] = std::move(text); }
   // The text in the checkpoint that --resume continues; empty: none.
   std::string noted(const std::string& name) const;
+
+  // The algorithms of the run that --resume continues; null: none, or --allow-rounding was not
+  // given.
+  const std::shared_ptr<const AlgorithmTable>& algorithms() const { return found_.algorithms; }
 
   // Steps spanned by the learning-rate schedule.
   int64_t schedule_steps() const { return schedule_steps_; }

@@ -383,6 +383,11 @@ void add_machine_flags(CLI::App& app, RunFlags& flags) {
       "virtual time");
   app.add_flag("!--no-tf32", flags.tf32,
                "On cuda, multiply float32 matrices in full precision, which is slower");
+  app.add_flag(
+      "--allow-rounding", flags.allow_rounding,
+      "Choose the algorithm of each convolution for this budget, before the first step; "
+      "results then differ by rounding from those without the flag. Checkpoints hold "
+      "the choice, and --resume keeps it");
   app.add_option(
       "--profile", flags.profile,
       "With --device cuda --dry-run: estimate for this GPU, a profile's name or file "

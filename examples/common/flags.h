@@ -50,6 +50,8 @@ struct RunFlags {
 
   std::string device = "cpu";
   bool tf32 = true;
+  // Calls may use algorithms that round differently, chosen before the first step.
+  bool allow_rounding = false;
   std::string profile;  // used by a dry run for "cuda"; empty: the GPU's own
   int threads = 0;
   std::optional<MemoryAllowance> memory;

@@ -286,6 +286,7 @@ std::string to_json(const RunReport& report) {
   json["filter"] = !filter.empty() ? Json(filter) : delta ? Json("base") : Json(nullptr);
   json["repairs"] = flags.delta.repairs.empty() ? Json() : Json(flags.delta.repairs);
   json["schedule"] = report.schedule ? Json(report.schedule->name()) : Json(nullptr);
+  json["other_algorithms"] = report.other_algorithms ? Json(*report.other_algorithms) : Json();
   json["batch"] = report.batch;
   json["budget_bytes"] = or_null(report.budget);
   json["minimum_budget_bytes"] = report.minimum ? Json(report.minimum->budget.count()) : Json();

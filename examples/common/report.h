@@ -64,6 +64,8 @@ struct RunReport {
   std::optional<Bytes> budget;  // none: as much as the unmanaged run needs
   std::optional<UnmanagedNeed> unmanaged;
   std::optional<MinimumBudget> minimum;
+  // Kinds of calls that do not use their default algorithm; none: --allow-rounding is off.
+  std::optional<size_t> other_algorithms;
   bool schedule_stopped = false;            // before the dry run had tried all
   std::optional<ReleaseSchedule> schedule;  // normally that of the requested policy
 

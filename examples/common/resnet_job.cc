@@ -178,6 +178,9 @@ class ResNetJob final : public Job {
     return sum;
   }
   Program dry_run() const override { return training_program(flags_, data_, schedule_); }
+  std::shared_ptr<const AlgorithmTable> algorithms() const override {
+    return files_.algorithms();
+  }
   std::unique_ptr<Training> start() const override {
     return std::make_unique<ResNetTraining>(flags_, data_, schedule_, files_);
   }

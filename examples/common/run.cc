@@ -28,6 +28,7 @@
 #include "runtime/residency/residency.h"
 #include "runtime/schedule/fingerprint.h"
 #include "runtime/schedule/schedule_json.h"
+#include "runtime/session/algorithm_search.h"
 #include "runtime/session/session.h"
 #include "runtime/telemetry/tensorboard.h"
 #include "runtime/telemetry/trace_writer.h"
@@ -58,13 +59,37 @@ MemoryFacts gather_facts(const RunFlags& flags, Bytes peak, Bytes loading) {
 
 // The work of choosing schedules for the budgets of a table and predicting steps in them.
 int64_t predicting_limit(const UnmanagedNeed& need) { return 2 * need.work_limit(); }
+// With --allow-rounding, besides, that of choosing the algorithms for a budget.
+int64_t choosing_limit(const UnmanagedNeed& need) {
+  return need.work_limit() + need.work_limit() / 2;
+}
 
 struct RunPlan {
   SessionOptions options;
+  // The tables of algorithms to try, by --allow-rounding; empty: each call uses its default.
+  std::vector<AlgorithmTable> tables;
+  AlgorithmTable leanest;  // one of them
   MemoryFacts facts;
   MemoryLimits limits;
   bool disk_by_default = false;
 };
+
+// The smallest budget, with --allow-rounding that of the leanest algorithms; fills in the
+// tables to try.
+MinimumBudget find_minimum(RunPlan& plan, const RunFlags& flags, const Job& job,
+                           const Program& program, const UnmanagedNeed& need) {
+  if (!flags.allow_rounding) return find_minimum_budget(plan.options, program, need);
+  if (const auto begun = job.algorithms()) {
+    plan.leanest = *begun;
+    plan.tables = {*begun};
+  } else {
+    const AlgorithmOffers offers = find_offers(plan.options, program);
+    plan.leanest = leanest_table(offers);
+    plan.tables = candidate_tables(offers);
+  }
+  const ChosenAlgorithms at = with_algorithms(plan.options, plan.leanest, program);
+  return find_minimum_budget(at.options, program, at.need);
+}
 
 // Fills in what the run needs; returns the options that follow from it.
 RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunReport& report,
@@ -75,7 +100,11 @@ RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunR
   report.unmanaged = measure_unmanaged(options, program);
   const UnmanagedNeed& need = *report.unmanaged;
   // Before training, predicting is the choice of one schedule and one prediction.
-  if (progress) progress->set_bound(need.search_work_limit() + predicting_limit(need));
+  constexpr int64_t kMostBudgets = 6;  // of predict()
+  const int64_t choosing = flags.allow_rounding ? kMostBudgets * choosing_limit(need) : 0;
+  if (progress) {
+    progress->set_bound(need.search_work_limit() + predicting_limit(need) + choosing);
+  }
   const Bytes peak = need.peak;
   report.loader_bytes = job.loading_bytes();
   report.arena_in_ram = arena_is_in_ram(flags);
@@ -87,7 +116,7 @@ RunPlan plan(const RunFlags& flags, const Job& job, const Program& program, RunR
   plan.disk_by_default = disk.by_default;
   if (!disk.note.empty()) print_error("{}\n", disk.note);
   options.budget = plan.limits.arena;
-  report.minimum = find_minimum_budget(options, program, need);
+  report.minimum = find_minimum(plan, flags, job, program, need);
   if (plan.limits.is_limited) report.budget = options.budget;
   if (options.policy == "none") options.host_limit = options.disk_limit = Bytes(0);
   report.host_limit = options.host_limit;
@@ -111,19 +140,31 @@ void check(const RunPlan& plan, const Program& program, const RunReport& report)
                !managed || report.minimum->is_least, remedy);
 }
 
-// The options of the run, with the tiers that are worth it. Fills in the report about them.
-SessionOptions choose_schedule(const RunPlan& plan, const Program& program, RunReport& report,
-                               DryRunWork& work) {
-  SessionOptions options =
+// The algorithms for the budget, by --allow-rounding, and the run's need with them.
+ChosenAlgorithms choose_algorithms(const RunPlan& plan, const Program& program,
+                                   const UnmanagedNeed& need) {
+  if (plan.tables.empty()) return {plan.options, need};
+  DryRunWork work(choosing_limit(*report.unmanaged));
+  auto found = quickest_algorithms(plan.options, plan.tables, program, work);
+  return found ? *found : with_algorithms(plan.options, plan.leanest, program);
+}
+
+// The options of the run, with the algorithms and the tiers that are worth it, and the run's
+// need with these algorithms. Fills in the report about them.
+ChosenAlgorithms choose_schedule(const RunPlan& plan, const Program& program, RunReport& report,
+                                 DryRunWork& work) {
+  ChosenAlgorithms chosen = choose_algorithms(plan, program, *report.unmanaged);
+  chosen.options =
       plan.disk_by_default
-          ? feasible_schedule_sparing_disk(plan.options, program, *report.unmanaged,
+          ? feasible_schedule_sparing_disk(chosen.options, program, chosen.need,
                                            *report.minimum, &work)
-          : feasible_schedule(plan.options, program, *report.unmanaged, *report.minimum, &work);
+          : feasible_schedule(chosen.options, program, chosen.need, *report.minimum, &work);
+  const SessionOptions& options = chosen.options;
   report.schedule_stopped = work.stopped();
   report.schedule = schedule_of(options);
   report.disk_limit = options.disk_limit;
   report.disk_directory = options.disk_directory;
-  return options;
+  return chosen;
 }
 
 // Predicts steps in the budgets that the flags ask for, or else in some between the unmanaged
@@ -149,7 +190,7 @@ void predict(const RunPlan& plan, const Program& program, RunReport& report) {
     at.options.budget = budget;
     const int64_t part = budget < peak ? all.left() / budgets_left-- : limit;
     DryRunWork choice(part / 2);
-    const SessionOptions options = choose_schedule(at, program, report, choice);
+    const SessionOptions options = choose_schedule(at, program, report, choice).options;
     DryRunWork work(part - choice.done());
     const auto step = predict_step(options, program, &work);
     if (budget < peak) {
@@ -444,6 +485,10 @@ void announce(const Job& job, const RunReport& report, const SessionOptions& opt
               options.disk_directory.empty() ? "" : ", in " + options.disk_directory,
               format_bytes(step.disk_peak));
   }
+  if (report.other_algorithms) {
+    print_out("rounding: {} kinds of calls use another algorithm than their default\n",
+              *report.other_algorithms);
+  }
   print_out("{}", stand_in_note(report.flags.policy, *report.schedule));
   const bool plans = options.policy == "tide" && options.plan.value_or(true) &&
                      *options.budget < peak && job.steps() > 0;
@@ -548,7 +593,10 @@ int run(const RunFlags& given, const OpenJob& open, RunReport& report) {
   ::malloc_trim(0);  // memory of simulations would count as in use in the next line
   check_host_memory(memory, report);
   DryRunWork work(report.unmanaged->work_limit());
-  const SessionOptions options = choose_schedule(memory, program, report, work);
+  const ChosenAlgorithms chosen = choose_schedule(memory, program, report, work);
+  const SessionOptions& options = chosen.options;
+  report.unmanaged = chosen.need;
+  if (options.algorithms) report.other_algorithms = options.algorithms->size();
   const bool writes_disk =
       options.disk_limit > Bytes(0) && *options.budget < report.unmanaged->peak;
   if (writes_disk) {
@@ -655,7 +703,7 @@ Forecast forecast(const RunFlags& given, const Job& job, bool with_ample) {
     RunPlan other = at;
     other.options.budget = arena;
     DryRunWork choice(report.unmanaged->work_limit()), work(choice.max());
-    const SessionOptions options = choose_schedule(other, program, report, choice);
+    const SessionOptions options = choose_schedule(other, program, report, choice).options;
     const auto step = predict_step(options, program, &work);
     if (!step || step->rounds == 0) return std::nullopt;
     return step->step.duration;

@@ -79,6 +79,8 @@ class Job {
   virtual Bytes loading_bytes() const { return Bytes(0); }
   // Every kind of step in the run.
   virtual Program dry_run() const = 0;
+  // The algorithms with which an earlier part of the run began; null: none were chosen yet.
+  virtual std::shared_ptr<const AlgorithmTable> algorithms() const { return nullptr; }
   // Starts in the current session. Throws UsageError, DataError, OutOfMemory.
   virtual std::unique_ptr<Training> start() const = 0;
 };

@@ -357,6 +357,9 @@ class FinetuneJob final : public Job {
   Program dry_run() const override {
     return program_for(flags_, sets_ ? sets_->lengths() : std::vector{flags_.length});
   }
+  std::shared_ptr<const AlgorithmTable> algorithms() const override {
+    return files_.algorithms();
+  }
   std::unique_ptr<Training> start() const override {
     return std::make_unique<FinetuneTraining>(flags_, sets(), model_ ? &*model_ : nullptr,
                                               files_);

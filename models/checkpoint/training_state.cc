@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::string_view kFormat = "tidemark training state 1";
 constexpr std::string_view kNoChecksum = "0000000000000000";
 constexpr std::string_view kSetting = "setting.";
+constexpr const char* kAlgorithms = "algorithms";
 
 std::vector<NamedTensor> all_tensors(const Module& model, const Optimizer& optimizer) {
   std::vector<NamedTensor> all;
@@ -150,6 +152,18 @@ WeightMetadata settings_in(const SafetensorsFile& file) {
   return settings;
 }
 
+// Null: the file has none.
+std::shared_ptr<const AlgorithmTable> algorithms_in(const SafetensorsFile& file) {
+  const auto field = file.metadata().find(kAlgorithms);
+  if (field == file.metadata().end()) return nullptr;
+  try {
+    return std::make_shared<const AlgorithmTable>(
+        parse_algorithms("table of algorithms", field->second));
+  } catch (const DataError& error) {
+    Fields(file).fail(kAlgorithms, error.what());
+  }
+}
+
 TrainingState state_in(const SafetensorsFile& file) {
   const Fields fields(file);
   TrainingState state;
@@ -157,8 +171,20 @@ TrainingState state_in(const SafetensorsFile& file) {
   state.data.epoch = fields.count("data_epoch");
   state.data.index = fields.count("data_index");
   state.data.order_seed = fields.number<uint64_t>("data_order_seed");
+  state.algorithms = algorithms_in(file);
   state.settings = settings_in(file);
   return state;
+}
+
+// Null: none were chosen.
+void check_algorithms(const AlgorithmTable* saved, const AlgorithmTable* own,
+                      const std::string& path) {
+  const AlgorithmTable none;
+  if ((saved ? *saved : none) == (own ? *own : none)) return;
+  throw UsageError("[load_training_state] " + path +
+                   " was saved by a session whose calls had other algorithms "
+                   "(SessionOptions::algorithms); give this session those that "
+                   "read_training_state() returns");
 }
 
 }  // namespace
@@ -183,6 +209,9 @@ void save_training_state(const std::string& path, const Module& model,
       {"learning_rate", to_text(optimizer.learning_rate())},
       {"updates", updates},
   };
+  if (const auto& algorithms = session.options().algorithms) {
+    metadata[kAlgorithms] = to_json(*algorithms);
+  }
   for (const auto& [key, value] : state.settings) {
     metadata[std::string(kSetting) + key] = value;
   }
@@ -217,6 +246,7 @@ TrainingState load_training_state(const std::string& path, Module& model,
     throw UsageError("[load_training_state] " + path + " was saved by a session with seed " +
                      to_text(seed) + ", but this session has " + to_text(session.seed()));
   }
+  check_algorithms(state.algorithms.get(), session.options().algorithms.get(), path);
   const auto random_offset = static_cast<uint64_t>(fields.count("random_offset"));
   const auto learning_rate = fields.number<double>("learning_rate");
   if (!std::isfinite(learning_rate) || learning_rate < 0) {

@@ -1,6 +1,6 @@
 // A whole training run in one file, from which it resumes with the same bits: parameters,
-// buffers, optimizer state and counts, the random stream, the step, and the position in the
-// data. Frozen parameters are not in it: they are as they were loaded.
+// buffers, optimizer state and counts, the random stream, the calls' algorithms, the step, and
+// the position in the data. Frozen parameters are not in it: they are as they were loaded.
 //
 // A safetensors file: tensors "parameter.NAME", "buffer.NAME", "optimizer.NAME"; the rest is in
 // __metadata__, with a checksum over the file. It is replaced atomically (atomic_file.h).
@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "models/checkpoint/safetensors.h"
 #include "models/nn/module.h"
 #include "models/optim/optimizer.h"
+#include "runtime/session/algorithms.h"
 
 namespace tidemark {
 
@@ -28,12 +30,15 @@ struct DataPosition {
 struct TrainingState {
   int64_t step = 0;  // completed steps
   DataPosition data;
+  // The algorithms of the session's calls (SessionOptions::algorithms), which the session that
+  // goes on has to have; null: none were chosen.
+  std::shared_ptr<const AlgorithmTable> algorithms;
   // Settings of the program, such as the network's name. The program compares them; here they
   // are plain text.
   WeightMetadata settings;
-  bool operator==(const TrainingState&) const = default;
 };
 
+// Also saves the session's random stream and its algorithms: `state.algorithms` is not read.
 // Waits for the values. Throws UsageError on devices without data; DataError if the file cannot
 // be written, in which case an older file is left intact.
 void save_training_state(const std::string& path, const Module& model,
@@ -41,7 +46,7 @@ void save_training_state(const std::string& path, const Module& model,
 
 // Restores model, optimizer (including its learning rate) and the session's random stream.
 // Throws DataError if the file is damaged or belongs to another model or optimizer, UsageError
-// if the session has another seed; nothing has changed then.
+// if the session has another seed or other algorithms; nothing has changed then.
 TrainingState load_training_state(const std::string& path, Module& model, Optimizer& optimizer);
 
 // Reads only the state, so that the caller knows which model to make. Verifies the checksum.

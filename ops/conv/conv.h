@@ -19,7 +19,8 @@
 //
 // x (N, D, H, W, C), w (K, T, R, S, C / groups), bias (K) -> y (N, O, P, Q, K).
 //
-// Always direct convolution: the algorithm depends only on the signature.
+// The algorithm depends only on the signature, and on the session's table of algorithms
+// (SessionOptions::algorithms), if it has one.
 #pragma once
 
 #include "ops/conv/attrs.h"

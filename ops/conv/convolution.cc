@@ -1,5 +1,7 @@
 // Convolutions over n spatial dimensions: conv2d and conv3d.
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "ops/autograd/autograd.h"
@@ -107,10 +109,29 @@ std::vector<TensorMeta> infer_grad_weight(const OpQuery& query) {
   return outputs;
 }
 
+// A GPU library's algorithm without a workspace: it gathers windows as it multiplies.
+constexpr const char* kImplicit = "implicit";
+
+// How many times as long as the default an algorithm takes, as measured for oneDNN's with one
+// thread (README.md). A session's measurements replace these.
+double relative_time(std::string_view algorithm) {
+  struct Row {
+    std::string_view part;
+    double factor;
+  };
+  constexpr Row kRows[] = {{"ref", 200},  {"sse41", 4.5},   {"gemm", 1.5},
+                           {"avx2", 1.2}, {kImplicit, 1.5}, {"", 1}};
+  return std::find_if(
+             std::begin(kRows), std::end(kRows),
+             [&](const Row& row) { return algorithm.find(row.part) != std::string_view::npos; })
+      ->factor;
+}
+
 // All three operators do one multiply-add for each element of y and each weight that it reads.
 OpCost cost_of(const OpQuery& query, const Shape& y, const Shape& w) {
   const int64_t taps = w.elements() / w[0];
-  return {.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(taps),
+  return {.flops = 2.0 * static_cast<double>(y.elements()) * static_cast<double>(taps) *
+                   relative_time(query.algorithm),
           .bytes_moved = bytes_moved(query),
           .matrix = true,
           .bfloat16 = query.inputs[0].dtype == DType::kBFloat16};
@@ -131,6 +152,7 @@ OpCost cost_grad_weight(const OpQuery& query) {
 // tiles, partial sums): as many bytes as they move, within the common limit of 64 MiB.
 template <size_t n>
 Bytes model_workspace(const OpQuery& query, const Shape& w, const ConvAttrs<n>& attrs) {
+  if (query.algorithm == kImplicit) return 0_B;
   const bool product = spatial_of<n>(w) == ones_of<n>() && attrs.stride == ones_of<n>() &&
                        attrs.padding == std::array<int64_t, n>{} && attrs.groups == 1;
   return product ? 0_B : std::min(bytes_moved(query), 64_MiB);
@@ -149,6 +171,12 @@ template <size_t n>
 Bytes model_grad_weight(const OpQuery& query) {
   return model_workspace(query, query.outputs[0].shape,
                          query.attr<ConvGradWeightAttrs<n>>().conv);
+}
+
+template <Bytes (*workspace)(const OpQuery&)>
+std::vector<std::string> model_algorithms(const OpQuery& query) {
+  return workspace(query) > 0_B ? std::vector<std::string>{kImplicit}
+                                : std::vector<std::string>{};
 }
 
 // The three operators.
@@ -188,15 +216,20 @@ Tensor convolve(const Family& ops, const Tensor& x_in, const Tensor& w_in, const
 
 template <size_t n>
 constexpr OpDef kForward = define_op(Names<n>::kForward, infer_forward<n>, cost_forward,
-                                     prepare_conv_cpu<n>, model_forward<n>);
+                                     prepare_conv_cpu<n>, model_forward<n>,
+                                     conv_algorithms_cpu<n>,
+                                     model_algorithms<model_forward<n>>);
 template <size_t n>
 constexpr OpDef kGradInput = define_op(Names<n>::kGradInput, infer_grad_input<n>,
                                        cost_grad_input, prepare_conv_grad_input_cpu<n>,
-                                       model_grad_input<n>);
+                                       model_grad_input<n>, conv_grad_input_algorithms_cpu<n>,
+                                       model_algorithms<model_grad_input<n>>);
 template <size_t n>
 constexpr OpDef kGradWeight = define_op(Names<n>::kGradWeight, infer_grad_weight<n>,
                                         cost_grad_weight, prepare_conv_grad_weight_cpu<n>,
-                                        model_grad_weight<n>);
+                                        model_grad_weight<n>,
+                                        conv_grad_weight_algorithms_cpu<n>,
+                                        model_algorithms<model_grad_weight<n>>);
 
 }  // namespace
 

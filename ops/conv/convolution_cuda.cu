@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ops/conv/conv.h"
@@ -21,9 +22,8 @@ using cudnn::Pass;
 
 // cuDNN is told that tensors start at multiples of 16 bytes, which contiguous() ensures.
 template <size_t n>
-std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const ConvAttrs<n>& attrs,
-                                                 const TensorMeta& x, const TensorMeta& w,
-                                                 const TensorMeta& y, bool tf32) {
+Convolution make_problem(Pass pass, const ConvAttrs<n>& attrs, const TensorMeta& x,
+                         const TensorMeta& w, const TensorMeta& y, const OpQuery& query) {
   for (const TensorMeta* tensor : {&x, &w, &y}) {
     TIDEMARK_CHECK(tensor->offset * size_of(tensor->dtype).count() % 16 == 0,
                    "a convolution's tensor does not start on 16 bytes");
@@ -31,16 +31,44 @@ std::shared_ptr<const ConvolutionPlan> make_plan(Pass pass, const ConvAttrs<n>& 
   const auto list = [](const std::array<int64_t, n>& values) {
     return std::vector<int64_t>(values.begin(), values.end());
   };
-  const Convolution problem{pass,
-                            x.shape,
-                            w.shape,
-                            y.shape,
-                            list(attrs.stride),
-                            list(attrs.padding),
-                            list(attrs.dilation),
-                            tf32,
-                            x.dtype};
+  return {pass,
+          x.shape,
+          w.shape,
+          y.shape,
+          list(attrs.stride),
+          list(attrs.padding),
+          list(attrs.dilation),
+          query.tf32,
+          x.dtype,
+          std::string(query.algorithm)};
+}
+
+template <size_t n>
+Convolution forward_problem(const OpQuery& query) {
+  return make_problem(Pass::kForward, query.attr<ConvAttrs<n>>(), query.inputs[0],
+                      query.inputs[1], query.outputs[0], query);
+}
+template <size_t n>
+Convolution grad_input_problem(const OpQuery& query) {
+  return make_problem(Pass::kGradInput, query.attr<ConvGradInputAttrs<n>>().conv,
+                      query.outputs[0], query.inputs[1], query.inputs[0], query);
+}
+template <size_t n>
+Convolution grad_weight_problem(const OpQuery& query) {
+  return make_problem(Pass::kGradWeight, query.attr<ConvGradWeightAttrs<n>>().conv,
+                      query.inputs[0], query.outputs[0], query.inputs[1], query);
+}
+
+std::shared_ptr<const ConvolutionPlan> make_plan(const Convolution& problem) {
   return std::make_shared<const ConvolutionPlan>(problem, CudaContext::current().cudnn());
+}
+
+// The pass's other plans.
+template <Convolution (*problem)(const OpQuery&)>
+std::vector<std::string> list_algorithms(const OpQuery& query) {
+  const Convolution its = problem(query);
+  if (its.x.elements() == 0 || its.y.elements() == 0) return {};
+  return cudnn::other_plans(its, CudaContext::current().cudnn());
 }
 
 cudnnHandle_t handle(const KernelArgs& args) {
@@ -69,8 +97,7 @@ PreparedKernel prepare_conv(const OpQuery& query) {
   const TensorMeta& y = query.outputs[0];
   if (y.shape.elements() == 0) return nothing();
   const bool bias = query.inputs.size() == 3;
-  const auto plan = make_plan(Pass::kForward, query.attr<ConvAttrs<n>>(), query.inputs[0],
-                              query.inputs[1], y, query.tf32);
+  const auto plan = make_plan(forward_problem<n>(query));
   const TensorMeta& last = query.inputs.back();
   const PackedLoop loop =
       bias ? pack(make_loop(y.shape, {&y, &last}), {y, last}) : PackedLoop();
@@ -88,8 +115,7 @@ PreparedKernel prepare_conv(const OpQuery& query) {
 template <size_t n>
 PreparedKernel prepare_conv_grad_input(const OpQuery& query) {
   if (query.outputs[0].shape.elements() == 0) return nothing();
-  const auto plan = make_plan(Pass::kGradInput, query.attr<ConvGradInputAttrs<n>>().conv,
-                              query.outputs[0], query.inputs[1], query.inputs[0], query.tf32);
+  const auto plan = make_plan(grad_input_problem<n>(query));
   return {plan->workspace(), [plan](const KernelArgs& args) {
             plan->run(handle(args), args.outputs[0], args.inputs[1], args.inputs[0],
                       args.workspace);
@@ -107,8 +133,7 @@ PreparedKernel prepare_conv_grad_weight(const OpQuery& query) {
               if (bias) clear(args, 1);
             }};
   }
-  const auto plan = make_plan(Pass::kGradWeight, attrs.conv, query.inputs[0], query.outputs[0],
-                              query.inputs[1], query.tf32);
+  const auto plan = make_plan(grad_weight_problem<n>(query));
   const ColumnSums sums(1, gy.elements() / gy.back(), gy.back(), 0, gy.back(),
                         vectors_fit(query));
   const Shape& w = query.outputs[0].shape;
@@ -138,15 +163,20 @@ PreparedKernel prepare_conv_grad_weight(const OpQuery& query) {
       }};
 }
 
+template <size_t n>
+void set_kernels(const OpDef& forward, const OpDef& grad_input, const OpDef& grad_weight) {
+  set_kernel(forward, Backend::kCuda, prepare_conv<n>, list_algorithms<forward_problem<n>>);
+  set_kernel(grad_input, Backend::kCuda, prepare_conv_grad_input<n>,
+             list_algorithms<grad_input_problem<n>>);
+  set_kernel(grad_weight, Backend::kCuda, prepare_conv_grad_weight<n>,
+             list_algorithms<grad_weight_problem<n>>);
+}
+
 }  // namespace
 
 void register_convolution_cuda() {
-  set_kernel(kConv2d, Backend::kCuda, prepare_conv<2>);
-  set_kernel(kConv2dGradInput, Backend::kCuda, prepare_conv_grad_input<2>);
-  set_kernel(kConv2dGradWeight, Backend::kCuda, prepare_conv_grad_weight<2>);
-  set_kernel(kConv3d, Backend::kCuda, prepare_conv<3>);
-  set_kernel(kConv3dGradInput, Backend::kCuda, prepare_conv_grad_input<3>);
-  set_kernel(kConv3dGradWeight, Backend::kCuda, prepare_conv_grad_weight<3>);
+  set_kernels<2>(kConv2d, kConv2dGradInput, kConv2dGradWeight);
+  set_kernels<3>(kConv3d, kConv3dGradInput, kConv3dGradWeight);
 }
 
 }  // namespace tidemark

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "ops/registry/op.h"
 
@@ -14,5 +16,13 @@ template <size_t n>
 PreparedKernel prepare_conv_grad_input_cpu(const OpQuery& query);
 template <size_t n>
 PreparedKernel prepare_conv_grad_weight_cpu(const OpQuery& query);
+
+// oneDNN's other implementations: "jit:avx2", "x64:gemm:jit", "ref:any".
+template <size_t n>
+std::vector<std::string> conv_algorithms_cpu(const OpQuery& query);
+template <size_t n>
+std::vector<std::string> conv_grad_input_algorithms_cpu(const OpQuery& query);
+template <size_t n>
+std::vector<std::string> conv_grad_weight_algorithms_cpu(const OpQuery& query);
 
 }  // namespace tidemark

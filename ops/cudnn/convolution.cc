@@ -195,6 +195,26 @@ bool allows_tensor_cores(const Convolution& problem) {
   return problem.tf32 || problem.dtype == DType::kBFloat16;
 }
 
+std::string plan_name(const Descriptor& engine, int rank) {
+  return "engine " + std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
+         ", rank " + std::to_string(rank);
+}
+
+// Null: heuristics may name engines that do not support the problem. Sets the workspace.
+std::shared_ptr<Descriptor> make_plan(const Descriptor& config, const Target& target,
+                                      EngineTraits& traits) {
+  auto plan = std::make_shared<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  if (target.handle) {
+    plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
+  } else {
+    plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
+  }
+  if (!plan->finalize_if_supported()) return nullptr;
+  traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  return plan;
+}
+
 Choice choose(const Convolution& problem, const Target& target, float beta) {
   const Descriptor graph = operation_graph(problem, target, beta);
   const bool tensor_cores = allows_tensor_cores(problem);
@@ -205,19 +225,14 @@ Choice choose(const Convolution& problem, const Target& target, float beta) {
       const Descriptor engine =
           config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
       EngineTraits traits = traits_of(engine);
+      std::string name = plan_name(engine, rank);
+      const bool named = !problem.algorithm.empty();
+      const auto accepts = named ? acceptable_by_name : acceptable;
       // Checked before the plan is made, which costs most.
-      if (!acceptable(traits, tensor_cores)) continue;
-      auto plan = std::make_shared<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-      if (target.handle) {
-        plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
-      } else {
-        plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
-      }
-      // Heuristics may name engines that do not support the problem.
-      if (!plan->finalize_if_supported()) continue;
-      traits.workspace = Bytes(plan->get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-      if (!acceptable(traits, tensor_cores)) {
+      if ((named && name != problem.algorithm) || !accepts(traits, tensor_cores)) continue;
+      std::shared_ptr<Descriptor> plan = make_plan(config, target, traits);
+      if (!plan) continue;
+      if (!accepts(traits, tensor_cores)) {
         if (traits.tensor_cores &&
             (choice.lacking == Bytes(0) || traits.workspace < choice.lacking)) {
           choice.lacking = traits.workspace;
@@ -226,13 +241,39 @@ Choice choose(const Convolution& problem, const Target& target, float beta) {
       }
       choice.plan = std::move(plan);
       choice.traits = traits;
-      choice.name = "engine " +
-                    std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
-                    ", rank " + std::to_string(rank);
+      choice.name = std::move(name);
       return choice;
     }
   }
   return choice;
+}
+
+std::vector<std::string> list_others(const Convolution& problem, const Target& target) {
+  if (std::max(problem.x.elements(), problem.y.elements()) > kMaxElements) return {};
+  const Descriptor graph = operation_graph(problem, target, 0);
+  const bool tensor_cores = allows_tensor_cores(problem);
+  const Choice usual = choose(problem, target, 0);
+  std::vector<std::pair<int64_t, Bytes>> seen;  // engines and their workspaces
+  std::vector<std::string> names;
+  int rank = -1;
+  for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (const Descriptor& config : suggestions(graph, target, mode)) {
+      ++rank;
+      const Descriptor engine =
+          config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+      EngineTraits traits = traits_of(engine);
+      if (!acceptable_by_name(traits, tensor_cores) || !make_plan(config, target, traits)) {
+        continue;
+      }
+      const std::pair found(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX),
+                            traits.workspace);
+      if (std::find(seen.begin(), seen.end(), found) != seen.end()) continue;
+      seen.push_back(found);
+      std::string name = plan_name(engine, rank);
+      if (name != usual.name) names.push_back(std::move(name));
+    }
+  }
+  return names;
 }
 
 Bytes image_of(const Shape& shape, DType dtype) {
@@ -273,10 +314,21 @@ void warn_without_tensor_cores(const std::string& problem, const std::string& en
 
 }  // namespace
 
-bool acceptable(const EngineTraits& traits, bool tf32) {
+bool acceptable_by_name(const EngineTraits& traits, bool tf32) {
   return traits.deterministic && !traits.down_converts && !traits.rounds_sums &&
-         !traits.transforms && !traits.compiles && (tf32 || !traits.tensor_cores) &&
+         !traits.compiles && (tf32 || !traits.tensor_cores);
+}
+
+bool acceptable(const EngineTraits& traits, bool tf32) {
+  return acceptable_by_name(traits, tf32) && !traits.transforms &&
          traits.workspace <= kWorkspaceCap;
+}
+
+std::vector<std::string> other_plans(const Convolution& problem, cudnnHandle_t handle) {
+  return list_others(problem, {handle, nullptr});
+}
+std::vector<std::string> other_plans(const Convolution& problem, const Descriptor& properties) {
+  return list_others(problem, {nullptr, &properties});
 }
 
 ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handle,
@@ -331,6 +383,7 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
       name_ = choice_for(slices_[0].images, false).name;
     }
     if (possible && (traits.tensor_cores || !tensor_cores)) break;
+    if (!problem.algorithm.empty()) break;
     // Workspaces are proportional to the images.
     if (lacking > Bytes(0)) {
       slices = std::max(slices + 1, ceil_div(slices * lacking.count(), kWorkspaceCap.count()));
@@ -341,6 +394,9 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
     }
   }
   if (slices_.empty()) {
+    if (!problem.algorithm.empty()) {
+      throw DeviceError("no plan '" + problem.algorithm + "' for the " + described(problem));
+    }
     throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
                       " for the " + described(problem) + " among the " +
                       std::to_string(suggestions) + " suggested");
@@ -357,7 +413,7 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
   }
   log().debug("cuDNN: {}: {}{}, workspace {}", described(problem), name_,
               traits_.tensor_cores ? ", tensor cores" : "", format_bytes(traits_.workspace));
-  if (tensor_cores && !traits_.tensor_cores)
+  if (tensor_cores && !traits_.tensor_cores && problem.algorithm.empty())
     warn_without_tensor_cores(described(problem), name_);
 }
 

@@ -7,6 +7,9 @@
 // more than the problem allows. If tensor-core engines are rejected for their workspace, or a
 // tensor has 2^31 elements or more, the batch is cut into slices. Nothing is timed.
 //
+// A problem may name another plan (other_plans()): then that one is used, whatever its
+// workspace, for the whole batch.
+//
 // Threads: any.
 #pragma once
 
@@ -36,6 +39,7 @@ struct Convolution {
   std::vector<int64_t> stride, padding, dilation;  // one value per spatial dimension
   bool tf32 = true;  // inputs may be rounded to 10 bits of mantissa; sums are float32
   DType dtype = DType::kFloat32;  // of x, w and y: float32 or bfloat16; sums are float32
+  std::string algorithm{};        // one of other_plans(); empty: by the rule above
 };
 
 // The properties that cuDNN reports for an engine.
@@ -51,6 +55,9 @@ struct EngineTraits {
 
 // Whether the library may use an engine with these traits.
 bool acceptable(const EngineTraits& traits, bool tf32);
+// The same for plans that a problem names: transforms and any workspace are allowed, fewer bits
+// are not.
+bool acceptable_by_name(const EngineTraits& traits, bool tf32);
 
 class ConvolutionPlan {
  public:
@@ -96,5 +103,12 @@ class ConvolutionPlan {
   Bytes x_image_{0}, y_image_{0}, w_step_{0};
   int64_t partials_ = 1, partial_stride_ = 0;
 };
+
+// The names of the other plans for the problem, "engine 47, rank 3", in cuDNN's heuristic
+// order. Without those that take the same engine and workspace as an earlier one. None: the
+// batch has to be cut. Makes each plan to learn its workspace, which takes a while. Throws
+// DeviceError.
+std::vector<std::string> other_plans(const Convolution& problem, cudnnHandle_t handle);
+std::vector<std::string> other_plans(const Convolution& problem, const Descriptor& properties);
 
 }  // namespace tidemark::cudnn

@@ -12,11 +12,14 @@
 
 namespace tidemark {
 
-// Sets `op`'s kernel on `backend`, replacing any earlier one. Calls whose kernel has already
-// been prepared keep that kernel.
-void set_kernel(const OpDef& op, Backend backend, PrepareKernel prepare);
+// Sets `op`'s kernel on `backend`, and the list of its other algorithms, replacing any earlier
+// one. Calls whose kernel has already been prepared keep that kernel.
+void set_kernel(const OpDef& op, Backend backend, PrepareKernel prepare,
+                ListAlgorithms algorithms = nullptr);
 
 // Null if `op` has no kernel on `backend`.
 PrepareKernel find_kernel(const OpDef& op, Backend backend);
+// Null if `op` has only one algorithm there. Where it has no kernel: as for Backend::kModel.
+ListAlgorithms find_algorithms(const OpDef& op, Backend backend);
 
 }  // namespace tidemark

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/registry/attrs.h"
@@ -32,6 +33,8 @@ struct OpQuery {
   // Float32 products may take inputs rounded to TF32 (SessionOptions::tf32); part of the
   // signature.
   bool tf32 = true;
+  // One of the names that OpDef::algorithms lists; empty: the default. Part of the signature.
+  std::string_view algorithm{};
 
   template <class T>
   const T& attr() const {
@@ -81,6 +84,9 @@ struct PreparedKernel {
 
 // The choice depends on the query alone, never on timing or on free memory.
 using PrepareKernel = PreparedKernel (*)(const OpQuery&);
+// The names of a call's other algorithms, which round differently
+// (runtime/session/algorithms.h).
+using ListAlgorithms = std::vector<std::string> (*)(const OpQuery&);
 
 struct OpDef {
   const char* name;
@@ -103,6 +109,9 @@ struct OpDef {
   // offset.
   uint32_t may_overwrite = 0;
   PrepareKernel prepare[kBackendCount] = {};
+  // Null: only the default. kModel: where the kernels are not available. `cost`, `prepare` and
+  // `modelled_workspace` take the query's algorithm.
+  ListAlgorithms algorithms[kBackendCount] = {};
 
   bool writes(size_t input) const {
     const size_t bit = input_group > 0 ? input % input_group : input;
@@ -116,12 +125,15 @@ struct OpDef {
 // An operator that writes only its outputs, each to memory of its own.
 constexpr OpDef define_op(const char* name, decltype(OpDef::infer) infer,
                           decltype(OpDef::cost) cost, PrepareKernel prepare_cpu,
-                          decltype(OpDef::modelled_workspace) modelled_workspace = nullptr) {
+                          decltype(OpDef::modelled_workspace) modelled_workspace = nullptr,
+                          ListAlgorithms algorithms_cpu = nullptr,
+                          ListAlgorithms modelled_algorithms = nullptr) {
   return {.name = name,
           .infer = infer,
           .cost = cost,
           .modelled_workspace = modelled_workspace,
-          .prepare = {prepare_cpu}};
+          .prepare = {prepare_cpu},
+          .algorithms = {algorithms_cpu, nullptr, modelled_algorithms}};
 }
 
 // The usual kernel, which needs no workspace and no preparation.

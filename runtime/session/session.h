@@ -29,6 +29,7 @@
 #include "runtime/policy/delta_options.h"
 #include "runtime/residency/host_pieces.h"
 #include "runtime/residency/residency_options.h"
+#include "runtime/session/algorithms.h"
 #include "runtime/telemetry/event_log.h"
 #include "runtime/telemetry/step_stats.h"
 #include "runtime/tensor/tensor.h"
@@ -48,6 +49,8 @@ struct SessionOptions {
   // of mantissa) and accumulate in float32: several times as fast on tensor cores. Off: float32
   // throughout. No effect on other devices.
   bool tf32 = true;
+  // Algorithms that calls use instead of their defaults, which round differently; null: none.
+  std::shared_ptr<const AlgorithmTable> algorithms{};
   // Limit on all device memory in use. None: the device's memory.
   std::optional<Bytes> budget{};
   // The unmanaged peak of a step, if a dry run has found it. At a budget at or above this peak,
@@ -167,6 +170,10 @@ class Session {
   // Used by the dispatcher to cache results per signature; opaque here.
   std::shared_ptr<void>& dispatch_cache() { return dispatch_cache_; }
 
+  // From now on, the dispatcher writes what the calls' other algorithms are. Null: no longer.
+  void collect_offers(AlgorithmOffers* offers) { offers_ = offers; }
+  AlgorithmOffers* offers() const { return offers_; }
+
   // Used by tensors and the dispatcher. As the Residency functions of the same names, except
   // that the planner sees each request first and may defer it.
   void execute(const IntrusivePtr<Recipe>& call);
@@ -221,6 +228,7 @@ class Session {
   Bytes peak_reserved_{0};
   CategoryBytes peak_live_;
   std::shared_ptr<void> dispatch_cache_;
+  AlgorithmOffers* offers_ = nullptr;
 };
 
 // Sets the category of operators' outputs while this object lives.

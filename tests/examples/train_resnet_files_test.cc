@@ -59,6 +59,43 @@ TEST_F(TrainResnetFiles, ARunThatGoesOnWithOtherFlagsIsToldWhich) {
   EXPECT_THAT(train(checkpoint).error, HasSubstr("--resume"));
 }
 
+// SSE4.1's default for gradients of weights is a product of copied windows, with much
+// workspace: the smallest budget is one without it.
+TEST_F(TrainResnetFiles, OtherAlgorithmsFitWhereDefaultsDoNotAndAreKeptByCheckpoints) {
+  setenv("ONEDNN_MAX_CPU_ISA", "SSE41", 1);
+  const std::string flags = "--model resnet18 --image-size 16 --batch 4 --threads 1 --steps ";
+  const Result plain = run(flags + "2");
+  const Result dry = run(flags + "2 --dry-run --allow-rounding");
+  ASSERT_EQ(dry.code, 0) << dry.error;
+  EXPECT_EQ(plain.json.at("other_algorithms"), nullptr);
+  const auto least = dry.json.at("minimum_budget_bytes").get<int64_t>();
+  EXPECT_LT(least, plain.json.at("minimum_budget_bytes").get<int64_t>());
+
+  const std::string tight = " --allow-rounding --budget " + std::to_string(least);
+  EXPECT_EQ(run(flags + "2 --budget " + std::to_string(least)).code, 3);
+  const std::string checkpoint = " --checkpoint " + path("state");
+  const Result whole = run(flags + "2" + tight);
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  EXPECT_GT(whole.json.at("other_algorithms"), 0);
+  EXPECT_LE(whole.json.at("peak_reserved_bytes"), least);
+  EXPECT_NE(whole.json.at("params_checksum"), plain.json.at("params_checksum"));
+  EXPECT_NEAR(whole.json.at("steps").at(1).at("loss").get<double>(),
+              plain.json.at("steps").at(1).at("loss").get<double>(), 1e-3);
+
+  ASSERT_EQ(run(flags + "1" + tight + checkpoint).code, 0);
+  for (const std::string wrong : {"", " --model resnet34 --allow-rounding"}) {
+    const Result refused = run(flags + "2 --resume" + checkpoint + wrong);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.error, HasSubstr(wrong.empty() ? "--allow-rounding" : "--model"));
+  }
+  // In ample memory the defaults would be chosen.
+  const Result rest = run(flags + "2 --allow-rounding --policy none --resume" + checkpoint);
+  ASSERT_EQ(rest.code, 0) << rest.error;
+  EXPECT_EQ(rest.json.at("other_algorithms"), whole.json.at("other_algorithms"));
+  EXPECT_EQ(rest.json.at("params_checksum"), whole.json.at("params_checksum"));
+  unsetenv("ONEDNN_MAX_CPU_ISA");
+}
+
 TEST_F(TrainResnetFiles, TwoRunsOnOneCheckpointAreRefused) {
   const std::string state = path("state"), checkpoint = " --checkpoint " + state;
   {

@@ -48,8 +48,13 @@ enum class Rule { kAdam, kMomentum };
 // One process's share of a run: everything is made anew, as after a restart.
 class TrainingRun {
  public:
-  explicit TrainingRun(Rule rule, uint64_t seed = 3)
-      : session_({.device = "cpu", .threads = 1, .budget = Bytes(1 << 20), .seed = seed}),
+  explicit TrainingRun(Rule rule, uint64_t seed = 3,
+                       std::shared_ptr<const AlgorithmTable> algorithms = nullptr)
+      : session_({.device = "cpu",
+                  .threads = 1,
+                  .algorithms = std::move(algorithms),
+                  .budget = Bytes(1 << 20),
+                  .seed = seed}),
         init_(1),
         net_(init_) {
     optimizer_ = rule == Rule::kAdam
@@ -238,6 +243,42 @@ TEST_F(TrainingStateTest, AnotherOptimizerSeedOrFileIsRefused) {
   data_error([&] { read_training_state(path()); }, path());
   SafetensorsWriter(path(), {}, {}).commit();
   data_error([&] { read_training_state(path()); }, path());
+}
+
+TEST_F(TrainingStateTest, TheAlgorithmsOfCallsAreThoseOfTheSessionThatGoesOn) {
+  const auto table = std::make_shared<const AlgorithmTable>(AlgorithmTable{{7, "jit:avx2"}});
+  {
+    TrainingRun run(Rule::kAdam, 3, table);
+    run.train(2);
+    run.save(path());
+  }
+  const TrainingState state = read_training_state(path());
+  ASSERT_TRUE(state.algorithms);
+  EXPECT_EQ(*state.algorithms, *table);
+  const auto other = std::make_shared<const AlgorithmTable>(AlgorithmTable{{7, "ref:any"}});
+  for (const auto& wrong : {std::shared_ptr<const AlgorithmTable>(), other}) {
+    TrainingRun run(Rule::kAdam, 3, wrong);
+    const std::string before = run.checksum();
+    EXPECT_THROW(run.load(path()), UsageError);
+    EXPECT_EQ(run.checksum(), before);
+  }
+  TrainingRun run(Rule::kAdam, 3, state.algorithms);
+  run.load(path());
+  EXPECT_EQ(run.state().step, 2);
+  for (const std::string wrong : {R"({"7":"ref:any"})", "jit:avx2"}) {
+    rewrite("algorithms", wrong);
+    try {
+      run.load(path());
+      ADD_FAILURE() << wrong;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("'algorithms' in __metadata__"));
+    }
+  }
+
+  save_after(1);
+  EXPECT_FALSE(read_training_state(path()).algorithms);
+  TrainingRun with_table(Rule::kAdam, 3, table);
+  EXPECT_THROW(with_table.load(path()), UsageError);
 }
 
 // What no run can have saved, in a file whose checksum is right.

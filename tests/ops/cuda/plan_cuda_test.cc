@@ -118,6 +118,36 @@ TEST(PlanTest, EnginesAreTakenThatRepeatToTheBitWithinTheCap) {
   EXPECT_FALSE(acceptable({.workspace = kWorkspaceCap + Bytes(1)}, true));
 }
 
+TEST(PlanTest, OtherPlansAreMadeByTheirNamesWhateverTheirWorkspace) {
+  const Descriptor device = properties(kA100);
+  const Bytes cap = kWorkspaceCap;
+  Bytes largest{0};
+  for (const Layer& layer : {Layer{56, 64, 64, 3, 1}, Layer{28, 128, 512, 1, 1}}) {
+    for (const Pass pass : kPasses) {
+      Convolution problem = convolution(pass, layer, 1024, false);
+      const ConvolutionPlan usual(problem, device);
+      const std::vector<std::string> others = other_plans(problem, device);
+      EXPECT_FALSE(others.empty());
+      EXPECT_EQ(std::count(others.begin(), others.end(), usual.name()), 0);
+      for (const std::string& name : others) {
+        problem.algorithm = name;
+        const ConvolutionPlan plan(problem, device);
+        EXPECT_EQ(plan.name(), name);
+        EXPECT_EQ(plan.slices().size(), 1U);
+        EXPECT_TRUE(acceptable_by_name(plan.traits(), false));
+        largest = std::max(largest, plan.workspace());
+      }
+    }
+  }
+  EXPECT_GT(largest, cap);
+}
+
+TEST(PlanTest, AnUnknownNameIsAnError) {
+  Convolution problem = convolution(Pass::kForward, {56, 64, 64, 3, 1}, 8, true);
+  problem.algorithm = "engine 9999, rank 0";
+  EXPECT_THROW(ConvolutionPlan(problem, properties(kA100)), DeviceError);
+}
+
 TEST(PlanTest, EveryConvolutionOfResNet50HasAPlanThatIsAlwaysTheSame) {
   for (const Gpu* each : {&kA100, &kH100}) {
     const Gpu& gpu = *each;
