@@ -144,7 +144,7 @@ void check(const RunPlan& plan, const Program& program, const RunReport& report)
 ChosenAlgorithms choose_algorithms(const RunPlan& plan, const Program& program,
                                    const UnmanagedNeed& need) {
   if (plan.tables.empty()) return {plan.options, need};
-  DryRunWork work(choosing_limit(*report.unmanaged));
+  DryRunWork work(choosing_limit(need));
   auto found = quickest_algorithms(plan.options, plan.tables, program, work);
   return found ? *found : with_algorithms(plan.options, plan.leanest, program);
 }
