@@ -9,6 +9,7 @@
 
 #include "ops/autograd/autograd.h"
 #include "ops/elementwise/inplace.h"
+#include "ops/view/view.h"
 #include "runtime/core/bfloat16.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
@@ -118,6 +119,10 @@ void read_parts(WeightSource& source, const Match& match, Bytes offset,
   }
 }
 
+// Values are uploaded so many bytes at a time, if a row is no larger: the tensor and these have
+// to be resident together.
+constexpr Bytes kMostAssigned{64 << 20};
+
 bool fits(const WeightEntry& entry, DType dtype) {
   return entry.dtype == dtype || (entry.dtype == DType::kFloat32 && dtype == DType::kBFloat16);
 }
@@ -149,9 +154,20 @@ void assign_values_from(const PieceSource& source, const Tensor& tensor) {
   const NoGrad no_grad;
   Session& session = Session::current();
   session.check_own(tensor, "load");
-  copy_(tensor,
-        session.upload_from(source, TensorMeta::contiguous(tensor.dtype(), tensor.shape()),
-                            Category::kData, "load"));
+  const auto assign = [&](const PieceSource& values, const Tensor& to) {
+    copy_(to, session.upload_from(values, TensorMeta::contiguous(to.dtype(), to.shape()),
+                                  Category::kData, "load"));
+  };
+  if (tensor.meta().bytes() <= kMostAssigned) return assign(source, tensor);
+  const int64_t rows = tensor.shape()[0];
+  const Bytes row = size_of(tensor.dtype()) * (tensor.shape().elements() / rows);
+  const int64_t most = std::max<int64_t>(1, kMostAssigned.count() / row.count());
+  for (int64_t first = 0; first < rows; first += most) {
+    const auto values = [&](Bytes offset, std::span<std::byte> piece) {
+      source(row * first + offset, piece);
+    };
+    assign(values, narrow(tensor, 0, first, std::min(most, rows - first)));
+  }
 }
 
 void assign_values(const Tensor& tensor, std::span<const std::byte> bytes) {

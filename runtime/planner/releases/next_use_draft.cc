@@ -117,6 +117,7 @@ class Draft {
     bool copied = false;        // at some time
     uint32_t needed = 0;        // by this call; calls_ and above: not in this step
     uint32_t release = kNone;   // the last one, in releases_
+    uint32_t booked = 0;        // of that release: the call before which its copy back begins
     uint32_t wanted = kNone;    // for a recomputation before its own use
   };
   using Offer = std::tuple<uint32_t, int64_t, uint32_t>;  // needed, bytes, item
@@ -172,9 +173,13 @@ class Draft {
       const auto [needed, size, i] = *--next;
       if (needed <= call + 1) break;
       if (std::find(inputs.begin(), inputs.end(), i) != inputs.end()) continue;
-      if (!release(i, call)) continue;
-      ++next;  // leave() removes the one before
-      leave(i);
+      const bool released = release(i, call);
+      ++next;  // the one before is withdrawn
+      if (released) {
+        leave(i);
+      } else {
+        withdraw(i);  // until its next use
+      }
     }
   }
 
@@ -186,11 +191,10 @@ class Draft {
     const auto next = std::upper_bound(it.uses.begin(), it.uses.end(), call);
     PlannedRelease planned{i, 0, calls_, Release::kOffload, calls_};
     if (next != it.uses.end()) planned.to = *next;
-    const bool is_first = next == it.uses.begin() || it.uses.front() == call;
     if (it.existed_before() && next == it.uses.begin()) {
       if (!it.lives_through() && !it.carried()) return false;
       planned.from = it.uses.empty() ? 0 : it.uses.back();
-    } else if (is_first && next == it.uses.begin()) {
+    } else if (next == it.uses.begin()) {
       return false;  // uploaded, and not used yet
     } else {
       planned.from = *std::prev(next);
@@ -255,6 +259,7 @@ class Draft {
     comes_back_[slot.begin].push_back(planned.item);
     const uint32_t least = planned.wraps() ? 0 : planned.from + 1;
     planned.reload_at = std::max(least, slot.begin == 0 ? 0 : slot.begin - 1);
+    items_[planned.item].booked = slot.begin;
   }
 
   // The planned release over which the item is away at `call`; null: it is there, or ended.
@@ -272,48 +277,61 @@ class Draft {
   std::optional<Nanos> time_again(uint32_t i, uint32_t call) {
     Nanos time{0};
     ++walk_;
-    return add_time(i, call, time) ? std::optional(time) : std::nullopt;
-  }
-  bool add_time(uint32_t i, uint32_t call, Nanos& time) {
-    const uint32_t producer = item(i).producer;
-    if (!item(i).may_evict || producer == kNone) return false;
-    if (seen_[producer] == walk_) return true;
-    seen_[producer] = walk_;
-    time += step_.calls[producer].cost;
-    if (time > Nanos(longest_)) return false;
-    for (const uint32_t input : step_.inputs(producer)) {
-      const PlannedRelease* gap = away(input, call);
-      if (gap && gap->to == calls_) return false;  // does not come back in this step
-      if (lives(input, call) && (!gap || gap->action == Release::kOffload)) continue;
-      if (!add_time(input, call, time)) return false;
+    std::vector<uint32_t> pending{i};
+    while (!pending.empty()) {
+      const StepTable::Item& it = item(pending.back());
+      pending.pop_back();
+      if (!it.may_evict || it.producer == kNone) return std::nullopt;
+      if (std::exchange(seen_[it.producer], walk_) == walk_) continue;
+      time += step_.calls[it.producer].cost;
+      if (time > Nanos(longest_)) return std::nullopt;
+      for (const uint32_t input : step_.inputs(it.producer)) {
+        const PlannedRelease* gap = away(input, call);
+        if (gap && gap->to == calls_) return std::nullopt;  // not back in this step
+        const bool is_evicted = gap && gap->action == Release::kEvict;
+        if (!lives(input, call) || is_evicted) pending.push_back(input);
+      }
     }
-    return true;
+    return time;
   }
   // What the recomputation reads has to be there by then.
   void bring_sources(uint32_t i, uint32_t needed, uint32_t call) {
-    for (const uint32_t input : step_.inputs(item(i).producer)) {
-      if (!lives(input, needed)) {
-        if (item(input).producer != kNone) bring_sources(input, needed, call);
-        continue;
-      }
-      State& state = items_[input];
-      PlannedRelease* gap = away(input, needed);
-      if (gap && gap->action == Release::kEvict) {
-        bring_sources(input, needed, call);
-      } else if (gap) {
-        const Nanos earlier = step_.calls[gap->to].begin - step_.calls[needed].begin;
-        const Nanos begin = step_.calls[gap->reload_at].begin - earlier;
-        const uint32_t least = gap->wraps() ? 0 : gap->from + 1;
-        while (gap->reload_at > least && step_.calls[gap->reload_at].begin > begin)
-          --gap->reload_at;
-        comes_back_[std::max(call + 1, gap->reload_at + 1)].push_back(input);
-      } else if (needed < state.wanted) {
-        state.wanted = needed;
-        if (!state.offered || state.needed <= needed) continue;
-        withdraw(input);
-        offer(input, needed);
+    ++walk_;
+    std::vector<uint32_t> pending{i};
+    while (!pending.empty()) {
+      const uint32_t producer = item(pending.back()).producer;
+      pending.pop_back();
+      if (producer == kNone || std::exchange(seen_[producer], walk_) == walk_) continue;
+      for (const uint32_t input : step_.inputs(producer)) {
+        const PlannedRelease* gap = away(input, needed);
+        if (!lives(input, needed) || (gap && gap->action == Release::kEvict)) {
+          pending.push_back(input);
+        } else if (gap) {
+          bring_earlier(input, needed, call);
+        } else {
+          want(input, needed);
+        }
       }
     }
+  }
+  // REQUIRES: the item is to be offloaded at `needed`. Its copy begins as long before as it was
+  // to begin before its own use.
+  void bring_earlier(uint32_t i, uint32_t needed, uint32_t call) {
+    PlannedRelease& gap = releases_[items_[i].release];
+    const Nanos lead = step_.calls[gap.to].begin - step_.calls[items_[i].booked].begin;
+    uint32_t at = std::min(gap.reload_at, needed == 0 ? 0 : needed - 1);
+    const uint32_t least = gap.wraps() ? 0 : gap.from + 1;
+    while (at > least && step_.calls[at].begin + lead > step_.calls[needed].begin) --at;
+    gap.reload_at = std::max(at, least);
+    comes_back_[std::max(call, gap.reload_at) + 1].push_back(i);
+  }
+  void want(uint32_t i, uint32_t needed) {
+    State& state = items_[i];
+    if (needed >= state.wanted) return;
+    state.wanted = needed;
+    if (!state.offered || state.needed <= needed) return;
+    withdraw(i);
+    offer(i, needed);
   }
 
   const StepTable& step_;

@@ -106,15 +106,21 @@ class ReleasePlanner {
   // A search that begins with a draft by next use tends to end worse, because few changes
   // improve it, so one is taken only where the other kind takes far longer. That happens in
   // steps whose weights do not fit, as its copies have to span the moment of the peak.
-  std::vector<PlannedRelease> first_draft(const PlanLimits& within) const {
-    StepSimulator simulator(trace_, step_, within);
-    simulator.set_shortfall_price(kPriceOfDrafts);
+  std::vector<PlannedRelease> first_draft(const PlanLimits& within) {
     std::vector<PlannedRelease> best = draft_releases(step_, within).releases;
     if (limits_.tier_space == Bytes(0)) return best;
-    double least = simulator.run(best).cost / kFarLonger;
+    StepSimulator simulator(trace_, step_, within);
+    simulator.set_shortfall_price(kPriceOfDrafts);
+    const auto cost_of = [&](const std::vector<PlannedRelease>& draft) {
+      const auto outcome = simulator.run(draft);
+      work_ += outcome.calls;
+      return outcome.cost;
+    };
+    double least = cost_of(best) / kFarLonger;
     for (const double price : kPricesOfCopies) {
+      if (stopped()) break;
       std::vector<PlannedRelease> draft = draft_by_next_use(step_, within, price);
-      const double cost = simulator.run(draft).cost;
+      const double cost = cost_of(draft);
       if (cost >= least) continue;
       least = cost;
       best = std::move(draft);

@@ -234,6 +234,25 @@ TEST_F(WeightsTest, FloatsBecomeBFloat16) {
   }
 }
 
+// 96 MiB, in six rows. The uploaded values would not fit beside it all at once.
+TEST_F(WeightsTest, LargeOnesAreFilledInParts) {
+  Session session(
+      {.device = "cpu", .threads = 1, .budget = Bytes(164 << 20), .policy = "none"});
+  const Tensor tensor = ParameterInit::buffer({6, 4 << 20}, 0);
+  const auto value_at = [](int64_t offset) { return static_cast<std::byte>(offset % 251); };
+  assign_values_from(
+      [&](Bytes offset, std::span<std::byte> piece) {
+        for (size_t i = 0; i < piece.size(); ++i) {
+          piece[i] = value_at(offset.count() + static_cast<int64_t>(i));
+        }
+      },
+      tensor);
+  const std::vector<std::byte> loaded = values_of(tensor);
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    ASSERT_EQ(loaded[i], value_at(static_cast<int64_t>(i))) << i;
+  }
+}
+
 TEST_F(WeightsTest, ADeviceWithoutDataSavesNothing) {
   Session simulated({.device = "sim:host"});
   const Tied one(1);

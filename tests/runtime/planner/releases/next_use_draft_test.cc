@@ -107,6 +107,28 @@ TEST(NextUseDraft, BooksTheLink) {
             "copy 0: 0-7, back at 4\ncopy 1: 1-7, back at 5\n");
 }
 
+// Each block reads the one before twice, once by way of a result that the program drops: to
+// walk every path of 60 blocks would take for ever.
+TEST(NextUseDraft, LooksAtEachCallOnceForARecomputation) {
+  constexpr int kBlocks = 60;
+  TraceBuilder record;
+  std::vector<uint32_t> results{record.call({}, 10)};
+  for (int i = 0; i < kBlocks; ++i) {
+    const uint32_t on_the_way = record.call({results.back()}, 10);
+    results.push_back(record.call({results.back(), on_the_way}, 10));
+  }
+  record.run({}, 100'000, /*workspace=*/kBlocks);
+  record.idle(1, 100'000);
+  for (size_t i = results.size(); i-- > 0;) record.run({results[i]}, 10);
+  const Step step(record);
+  const PlanLimits limits = copy_within(/*room=*/kBlocks + 4, /*nanos_per_unit=*/1'000'000);
+  const Releases draft = draft_by_next_use(step.table, limits, kLowPrice);
+  const auto evicted = std::count_if(draft.begin(), draft.end(), [](const PlannedRelease& it) {
+    return it.action == Release::kEvict;
+  });
+  EXPECT_GT(evicted, kBlocks / 2);
+}
+
 TEST(NextUseDraft, KeepsEverythingThatFits) {
   const Step step(layers_that_do_not_fit(6));
   EXPECT_TRUE(draft_by_next_use(step.table, copy_within(100, 200), kLowPrice).empty());
