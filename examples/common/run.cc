@@ -351,6 +351,18 @@ class Board {
     if (validation_loss) {
       scalars.push_back({"validation/loss", static_cast<float>(*validation_loss)});
     }
+    write(step, scalars);
+  }
+  // Of a validation after the last step.
+  void add_last(int64_t step, const Evaluation& evaluation) {
+    for (const auto& [name, value] : evaluation.scores) {
+      if (name == "loss") write(step, {{"validation/loss", static_cast<float>(value)}});
+    }
+  }
+
+ private:
+  void write(int64_t step, const std::vector<Scalar>& scalars) {
+    if (!writer_) return;
     try {
       writer_->add(step, scalars);
     } catch (const DataError& error) {
@@ -359,15 +371,14 @@ class Board {
     }
   }
 
- private:
   std::optional<TensorBoardWriter> writer_;
 };
 
 // Runs steps until `job`'s last, or until training is finished or interrupted. Returns how many
 // are complete.
-int64_t run_steps(const RunFlags& flags, const Job& job, Training& training, Session& session,
-                  const InterruptScope& interrupt, ProgressLine& progress, RunReport& report) {
-  Board board(flags.tensorboard);
+int64_t run_steps(const Job& job, Training& training, Session& session,
+                  const InterruptScope& interrupt, ProgressLine& progress, Board& board,
+                  RunReport& report) {
   int64_t done = report.first_step;
   while (done < job.steps() && !training.finished() && !interrupt.requested()) {
     StepOutcome outcome;
@@ -409,10 +420,11 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
   try {
     const std::unique_ptr<Training> training = job.start();
     int64_t done = report.first_step = training->first_step();
+    Board board(flags.tensorboard);
     {
       ProgressLine progress(stderr, job.steps(), *options.budget, done);
       shown = &progress;
-      done = run_steps(flags, job, *training, session, interrupt, progress, report);
+      done = run_steps(job, *training, session, interrupt, progress, board, report);
       shown = nullptr;
     }
     if (session.planner()) report.plan = plan_summary(session);
@@ -424,7 +436,10 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
     });
     attempt([&] { report.params_checksum = training->checksum(); });
     attempt([&] {
-      if (!interrupt.requested()) report.evaluation = training->evaluate(session);
+      if (interrupt.requested()) return;
+      report.evaluation = training->evaluate(session);
+      const bool is_known = !report.steps.empty() && report.steps.back().validation_loss;
+      if (!is_known) board.add_last(done, report.evaluation);
     });
     note_memory(session, report);
     attempt([&] { save_trace(flags, session); });

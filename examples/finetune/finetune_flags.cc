@@ -130,8 +130,10 @@ void add_result_flags(CLI::App& app, FinetuneFlags& flags) {
                  "Write the result to FOLDER: an adapter in PEFT's format, or the network, "
                  "which transformers loads")
       ->type_name("FOLDER");
-  app.add_flag("--merge", flags.merge,
-               "With LoRA: --output gets the whole network, with the changes added");
+  app.add_flag(
+      "--merge", flags.merge,
+      "With LoRA: --output gets the whole network, with the changes added. With --adapter "
+      "and none of --data, --steps and --epochs, nothing is trained");
   app.add_option("--validate-every", flags.validate_every,
                  "Steps between validations [an epoch]")
       ->check(CLI::Range(1, 1 << 30));
@@ -277,8 +279,8 @@ std::optional<FinetuneFlags> parse_finetune_flags(int argc, char** argv, int& ex
   add_machine_flags(app, flags);
   if (!parse_or_explain(app, argc, argv, exit_code)) return std::nullopt;
   const auto given = [&](const char* flag) { return app.count(flag) > 0; };
-  flags.trains =
-      !given("--generate") || given("--data") || given("--steps") || given("--epochs");
+  const bool without_training = given("--generate") || (given("--adapter") && flags.merge);
+  flags.trains = !without_training || given("--data") || given("--steps") || given("--epochs");
   try {
     complete(flags, lora, given("--seq-length"));
   } catch (const Error& error) {

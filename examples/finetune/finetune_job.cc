@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <filesystem>
@@ -13,6 +14,7 @@
 
 #include "examples/common/bundled.h"
 #include "examples/common/checkpointing.h"
+#include "examples/common/console.h"
 #include "examples/common/interrupt.h"
 #include "examples/common/progress.h"
 #include "examples/finetune/answers.h"
@@ -238,7 +240,12 @@ class FinetuneTraining final : public Training {
       error = std::current_exception();
     }
     const bool untrained = done == first_step_ && interrupt_requested();
-    if (!flags_.output.empty() && !untrained) tuning_.save();
+    if (!flags_.output.empty() && !untrained) {
+      tuning_.save();
+      const bool adapter = flags_.lora && !flags_.merge;
+      print_out("{} written to {}{}\n", adapter ? "adapter" : "network", flags_.output,
+                flags_.trains ? fmt::format(", as of step {}", done) : "");
+    }
     if (error) std::rethrow_exception(error);
   }
   std::optional<std::string> checksum() const override { return tuning_.checksum(); }
@@ -299,7 +306,11 @@ void check_vocabulary(const FinetuneFlags& flags, const ModelTokenizer& model) {
                                most, flags.network.vocabulary));
 }
 
-// Throws DataError if the folder of --output could not be written; makes nothing.
+constexpr std::array kFilesOfAdapters{"adapter_config.json", "adapter_model.safetensors"};
+constexpr std::array kFilesOfNetworks{"model.safetensors", "model.safetensors.index.json"};
+
+// Throws if the folder of --output could not be written, or holds a result of the other kind;
+// makes nothing.
 void check_output(const FinetuneFlags& flags) {
   if (flags.output.empty()) return;
   std::error_code none;
@@ -308,11 +319,24 @@ void check_output(const FinetuneFlags& flags) {
   }
   fs::path folder = fs::absolute(flags.output);
   if (fs::is_directory(folder)) {
+    // transformers would load both together.
+    const bool adapter = flags.lora && !flags.merge;
+    for (const char* file : adapter ? kFilesOfNetworks : kFilesOfAdapters) {
+      if (!fs::exists(folder / file)) continue;
+      throw UsageError(fmt::format("--output: {} holds {}, of {}; give another folder",
+                                   flags.output, file, adapter ? "a network" : "an adapter"));
+    }
     const AtomicFile probe((folder / "config.json").string());
     return;
   }
   while (!fs::exists(folder.parent_path())) folder = folder.parent_path();
   const AtomicFile probe(folder.string());
+}
+
+void note_if_nothing_is_kept(const FinetuneFlags& flags) {
+  const bool kept = !flags.output.empty() || !flags.checkpoint.empty();
+  if (!flags.trains || kept || flags.dry_run || flags.on_simulator()) return;
+  print_error("note: neither --output nor --checkpoint is given, so the result is not kept\n");
 }
 
 class FinetuneJob final : public Job {
@@ -323,6 +347,7 @@ class FinetuneJob final : public Job {
       model_.emplace(open_tokenizer(flags_.model));
       check_vocabulary(flags_, *model_);
       check_output(flags_);
+      note_if_nothing_is_kept(flags_);
       check_prompts(flags_, *model_);
       if (flags_.trains) sets_.emplace(flags_, *model_);
     }

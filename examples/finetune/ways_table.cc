@@ -60,7 +60,7 @@ std::string ways_table(const FinetuneFlags& given) {
   FinetuneFlags flags = given;
   if (const auto memory = allowed_memory(flags)) flags.memory = MemoryAllowance{memory};
   std::string text = fmt::format(
-      "{}, {} sequences of {} a step, on {}\n\n  {:<22}{:>12}{:>12}{:>12}{:>14}{:>14}\n",
+      "{}, {} sequences of {} a step, on {}\n\n  {:<22}{:>12}{:>15}{:>12}{:>14}{:>15}\n",
       flags.model, flags.batch, flags.length, flags.device, "to train", "no limit", "smallest",
       "here", "a step here", "without limit");
   std::string commands;
@@ -70,7 +70,7 @@ std::string ways_table(const FinetuneFlags& given) {
     const bool is_first = !way.command.empty();
     const Forecast found = forecast(way.flags, *job, /*with_ample=*/is_first);
     if (is_first) ample_step = found.ample_step;
-    text += fmt::format("  {:<22}{:>12}{:>12}{:>12}{:>14}{:>14}\n", way.name,
+    text += fmt::format("  {:<22}{:>12}{:>15}{:>12}{:>14}{:>15}\n", way.name,
                         format_bytes(found.peak),
                         (found.is_least ? "" : "<= ") + format_bytes(found.least),
                         found.step ? format_bytes(found.arena) : "too little",

@@ -58,8 +58,10 @@ DeltaRepairs delta_as_printed() {
 DeltaRepairs changed_repairs(DeltaRepairs from, std::string_view changes) {
   constexpr std::string_view kOff = "no-";
   while (!changes.empty()) {
-    const std::string_view change = changes.substr(0, changes.find(','));
+    std::string_view change = changes.substr(0, changes.find(','));
     changes.remove_prefix(std::min(changes.size(), change.size() + 1));
+    while (change.starts_with(' ')) change.remove_prefix(1);
+    while (change.ends_with(' ')) change.remove_suffix(1);
     const bool off = change.starts_with(kOff);
     const std::string_view name = off ? change.substr(kOff.size()) : change;
     const auto all = delta_repairs();

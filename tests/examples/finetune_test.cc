@@ -227,6 +227,16 @@ TEST_F(FinetuneTest, AnAdapterIsSavedAndUsed) {
       run("--model " + merged + " --seq-length 96 --generate n3 --max-tokens 12");
   ASSERT_EQ(plain.code, 0) << plain.error;
   EXPECT_EQ(answer(plain), answer(trained));
+  // Without training.
+  const Result joined =
+      finetune("--adapter " + adapter + " --merge --output " + path("joined"));
+  ASSERT_EQ(joined.code, 0) << joined.error;
+  EXPECT_EQ(joined.json.at("steps").size(), 0U);
+  EXPECT_EQ(read(path("joined/model.safetensors")), read(merged + "/model.safetensors"));
+  // A folder does not get both.
+  EXPECT_THAT(train("--output " + adapter).error, HasSubstr("holds adapter_config.json"));
+  EXPECT_THAT(train("--lora-rank 1 --output " + merged).error,
+              HasSubstr("holds model.safetensors"));
 }
 
 // Of some layers, with a name that others share.
@@ -279,6 +289,9 @@ TEST_F(FinetuneTest, ValidatesOnAFileAndWritesForTensorBoard) {
   for (const char* tag : {"train/loss", "validation/loss", "speed/tokens_per_s"}) {
     EXPECT_THAT(events, HasSubstr(tag));
   }
+  // A validation at the end alone.
+  ASSERT_EQ(train("--validation " + other + " --tensorboard " + path("last")).code, 0);
+  EXPECT_THAT(read(fs::directory_iterator(path("last"))->path()), HasSubstr("validation/loss"));
 }
 
 TEST_F(FinetuneTest, BudgetAutoIsMemoryAuto) {
