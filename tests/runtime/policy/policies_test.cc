@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/core/errors.h"
+#include "runtime/policy/forecast.h"
 #include "runtime/residency/residency.h"
 #include "tests/runtime/policy/stage.h"
 #include "tests/support/random_program.h"
@@ -312,6 +313,29 @@ TEST(Capuchin, NeverPlansAStepThatIsNotKnown) {
     for (const EventRecord& event : stage.step_events()) {
       EXPECT_NE(event.reason, Reason::kEarlyStart);
     }
+  }
+}
+
+// As many programs as the forecast keeps need no plan. One more of as many calls takes the
+// number of the first, but not its plan.
+TEST(Capuchin, PlansForEachProgramItsOwn) {
+  Stage stage("msps", 4, 64, {}, {.learn_costs = false});
+  const auto last = static_cast<int64_t>(Forecast::kMaxPrograms);
+  for (int64_t program = 0; program <= last; ++program) {
+    std::vector<Handle> handles;
+    for (int i = 0; i < 2; ++i) {
+      handles.assign(2, {});
+      stage.session().step([&] {
+        handles[1] = stage.call({}, 1, 100 + program);
+        handles[0] = stage.call({}, 1, 400);
+        stage.call({}, 1, 200);
+        stage.call({}, program < last ? 1 : 3, 1000);
+        stage.call({handles[1]}, 1, 10);
+        stage.call({}, 1, 3000);
+        stage.call({handles[0]}, 1, 10);
+      });
+    }
+    EXPECT_EQ(stage.letters(handles, {EventKind::kCopyOut}), program < last ? "" : "a");
   }
 }
 
