@@ -153,6 +153,7 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
                .may_swap = view.tier_space() > Bytes(0),
                .copy_out = [&](Bytes bytes) { return view.costs().offload_time(bytes); },
                .copy_in = [&](Bytes bytes) { return view.costs().reload_time(bytes); }});
+    view.examine(planned.plan.examined);
     planned.after.assign(planned.calls, {});
     for (Release& release : planned.plan.releases) {
       planned.after[release.after].push_back(&release);

@@ -339,6 +339,25 @@ TEST(Capuchin, PlansForEachProgramItsOwn) {
   }
 }
 
+// The second step is the first one by the plan, which is made in it.
+TEST(Capuchin, CountsTheWorkOfItsPlan) {
+  Stage stage("msps", 4, 64, {}, {.learn_costs = false});
+  std::vector<int64_t> examined;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t before = stage.residency().effort().examined();
+    stage.session().step([&] {
+      const Handle b = stage.call({}, 1, 100), a = stage.call({}, 1, 400);
+      stage.call({}, 1, 200);
+      stage.call({}, 3, 1000);
+      stage.call({b}, 1, 10);
+      stage.call({}, 1, 3000);
+      stage.call({a}, 1, 10);
+    });
+    examined.push_back(stage.residency().effort().examined() - before);
+  }
+  EXPECT_GT(examined[1], examined[2]);
+}
+
 // Nine calls in a chain make three segments:
 //   0 1 2 | 3 4 5 | 6 7 8     2 and 5 cross the borders; the last segment stays
 TEST(Checkpoint, DropsWhatLiesInsideSegments) {
