@@ -20,25 +20,42 @@ struct SessionCache : RecentMap<Prepared> {
   SessionCache() : RecentMap(kMaxPrepared) {}
 };
 
-// All sessions of the process share kernels, so that the real run uses those of its dry run. A
-// kernel chosen for one GPU does not suit another; the profile names the GPU.
+// What all sessions of the process share. Another thread may be first to make a value.
+template <class Value>
+class SharedCache {
+ public:
+  template <class Make>
+  std::shared_ptr<const Value> find_or_make(const std::string& key, const Make& make) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (const auto* found = values_.find(key)) return *found;
+    }
+    auto value = std::make_shared<const Value>(make());
+    const std::scoped_lock lock(mutex_);
+    if (const auto* found = values_.find(key)) return *found;
+    return values_.insert(key, std::move(value));
+  }
+
+ private:
+  std::mutex mutex_;
+  RecentMap<std::shared_ptr<const Value>> values_{kMaxPrepared};
+};
+
+// A kernel chosen for one GPU does not suit another; the profile names the GPU.
+std::string key_on(const std::string& signature, const DeviceProfile& profile) {
+  return signature + static_cast<char>(profile.backend) + profile.name;
+}
+
+// Sessions share kernels, so that the real run uses those of its dry run.
 std::shared_ptr<const PreparedKernel> prepare_kernel(const std::string& signature,
                                                      const DeviceProfile& profile,
                                                      const OpDef& op, const OpQuery& query) {
-  static std::mutex mutex;
-  static RecentMap<std::shared_ptr<const PreparedKernel>> kernels(kMaxPrepared);
+  static SharedCache<PreparedKernel> kernels;
   const PrepareKernel prepare = find_kernel(op, profile.backend);
   if (!prepare) return nullptr;
-  std::string key = signature + static_cast<char>(profile.backend) + profile.name;
+  std::string key = key_on(signature, profile);
   if (!query.algorithm.empty()) (key += '/') += query.algorithm;
-  {
-    const std::scoped_lock lock(mutex);
-    if (const auto* found = kernels.find(key)) return *found;
-  }
-  auto kernel = std::make_shared<const PreparedKernel>(prepare(query));
-  const std::scoped_lock lock(mutex);
-  if (const auto* found = kernels.find(key)) return *found;  // another thread was first
-  return kernels.insert(key, std::move(kernel));
+  return kernels.find_or_make(key, [&] { return prepare(query); });
 }
 
 template <class T>
@@ -69,6 +86,17 @@ void write_signature(std::string& key, const OpDef& op, const OpQuery& query) {
   append(key, query.tf32);
   key.append(reinterpret_cast<const char*>(query.attrs.data()), query.attrs.size());
   for (const TensorMeta& meta : query.inputs) append(key, meta);
+}
+
+// The names of the call's other algorithms. Shared, as a library may take long to list them.
+using Names = std::vector<std::string>;
+std::shared_ptr<const Names> other_algorithms(const std::string& signature,
+                                              const DeviceProfile& profile, ListAlgorithms list,
+                                              const OpQuery& query) {
+  static SharedCache<Names> lists;
+  std::string key = key_on(signature, profile);
+  append(key, list);  // changes once kernels are registered
+  return lists.find_or_make(key, [&] { return list(query); });
 }
 
 // FNV-1a.
@@ -124,7 +152,7 @@ Bytes total(std::span<const TensorMeta> tensors) {
 }
 
 AlgorithmOffer make_offer(Session& session, const std::string& signature, const OpDef& op,
-                          OpQuery query, const std::vector<std::string>& names) {
+                          OpQuery query, const Names& names) {
   AlgorithmOffer offer{described(op, query), total(query.inputs) + total(query.outputs), {}};
   const auto add = [&](const std::string& name) {
     Prepared prepared;
@@ -144,23 +172,27 @@ std::string_view chosen_algorithm(Session& session, const std::string& signature
   const AlgorithmTable* table = session.options().algorithms.get();
   if (!table && !session.offers()) return {};
   const uint64_t hash = portable_hash(op, signature);
-  const std::vector<std::string> names = list(query);
+  const std::string* chosen = nullptr;
+  if (table) {
+    if (const auto found = table->find(hash); found != table->end()) chosen = &found->second;
+  }
+  if (!chosen && !session.offers()) return {};
+  const auto listed = other_algorithms(signature, session.device().profile(), list, query);
+  const Names& names = *listed;
   if (session.offers() && !names.empty()) {
     (*session.offers())[hash] = make_offer(session, signature, op, query, names);
   }
-  if (!table) return {};
-  const auto found = table->find(hash);
-  if (found == table->end()) return {};
-  if (std::find(names.begin(), names.end(), found->second) == names.end()) {
+  if (!chosen) return {};
+  if (std::find(names.begin(), names.end(), *chosen) == names.end()) {
     std::string others;
     for (const std::string& name : names) (others += others.empty() ? "" : ", ") += name;
-    throw UsageError("[" + std::string(op.name) + "] the algorithm '" + found->second +
+    throw UsageError("[" + std::string(op.name) + "] the algorithm '" + *chosen +
                      "' that was chosen for " + described(op, query) +
                      " does not exist on device " + session.device().name() +
                      (names.empty() ? "; there is only the default"
                                     : "; others than the default: " + others));
   }
-  return found->second;
+  return *chosen;
 }
 
 Prepared prepare(Session& session, const std::string& signature, const OpDef& op,

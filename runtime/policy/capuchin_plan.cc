@@ -1,13 +1,17 @@
 #include "runtime/policy/capuchin_plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 namespace tidemark {
 namespace {
 
 constexpr uint32_t kNone = StepTable::kNone;
+constexpr double kLong = 1e15;  // nanoseconds
 
 struct Interval {
   Nanos from{0}, to{0};
@@ -18,28 +22,35 @@ class Lane {
  public:
   // The first free time of this length from `from` on.
   Interval earliest(Nanos from, Nanos length) const {
-    for (const Interval& copy : copies_) {
-      if (from + length <= copy.from) break;
-      from = std::max(from, copy.to);
+    auto copy = std::partition_point(copies_.begin(), copies_.end(),
+                                     [&](const Interval& c) { return c.to <= from; });
+    for (; copy != copies_.end() && from + length > copy->from; ++copy) {
+      ++passed_;
+      from = std::max(from, copy->to);
     }
     return {from, from + length};
   }
   // The last that ends by `to`; may begin before the step.
   Interval latest(Nanos to, Nanos length) const {
-    for (auto copy = copies_.rbegin(); copy != copies_.rend(); ++copy) {
-      if (copy->to <= to - length) break;
-      to = std::min(to, copy->from);
+    auto copy = std::partition_point(copies_.begin(), copies_.end(),
+                                     [&](const Interval& c) { return c.from < to; });
+    for (; copy != copies_.begin() && std::prev(copy)->to > to - length; --copy) {
+      ++passed_;
+      to = std::min(to, std::prev(copy)->from);
     }
     return {to - length, to};
   }
   void take(const Interval& copy) {
+    if (copy.from == copy.to) return;  // takes no room
     copies_.insert(std::find_if(copies_.begin(), copies_.end(),
                                 [&](const Interval& c) { return c.from > copy.from; }),
                    copy);
   }
+  int64_t passed() const { return passed_; }  // copies looked at in searches
 
  private:
   std::vector<Interval> copies_;
+  mutable int64_t passed_ = 0;
 };
 
 struct Candidate {
@@ -69,11 +80,13 @@ class Planner {
     for (size_t k = 0; k < short_by_.size(); ++k) short_by_[k] += step.calls[k].workspace;
     count_short_calls();
     for (uint32_t item = 0; item < step.items.size(); ++item) add_candidates(item);
+    drop_candidates([](const Candidate&) { return false; });
   }
 
   CapuchinPlan plan() {
-    while (choose_hidden_swap() || choose_least_overhead()) {
+    while (examined() < CapuchinPlan::kMaxExamined && choose_next()) {
     }
+    plan_.examined = examined();
     plan_.suffices = std::none_of(short_by_.begin(), short_by_.end(),
                                   [](Bytes bytes) { return bytes > Bytes(0); });
     return std::move(plan_);
@@ -81,6 +94,7 @@ class Planner {
 
  private:
   void add_candidates(uint32_t item) {
+    if (step_.items[item].bytes == Bytes(0)) return;
     const auto& uses = step_.items[item].uses;
     for (size_t i = 1; i < uses.size(); ++i) {
       if (uses[i] > uses[i - 1] + 1) candidates_.push_back({item, uses[i - 1], uses[i]});
@@ -97,8 +111,11 @@ class Planner {
                              [&](const StepTable::Call& k) { return k.begin < swap->out.to; });
     first = std::max(first, static_cast<uint32_t>(call - step_.calls.begin()));
     const auto ends = [&](uint32_t k) { return step_.calls[k].begin + step_.calls[k].cost; };
-    while (first < last && ends(last - 1) > swap->in.from) --last;
-    return {first, std::max(first, last)};
+    if (first >= last) return {first, first};
+    const auto calls = std::views::iota(first, last);  // each ends no earlier than the last one
+    const auto end = std::ranges::partition_point(
+        calls, [&](uint32_t k) { return ends(k) <= swap->in.from; });
+    return {first, first + static_cast<uint32_t>(end - calls.begin())};
   }
   // Whether memory is short at any of these calls.
   bool helps(const Candidate& c, const Swap* swap) const {
@@ -120,18 +137,19 @@ class Planner {
                 in_.latest(step_.calls[c.before].begin, costs_.copy_in(item.bytes))};
   }
 
-  // Algorithm 1, first part. False if no swap can be hidden.
-  bool choose_hidden_swap() {
+  // Algorithm 1: a swap that can be hidden; else what has the least overhead. False if nothing
+  // is left that helps.
+  bool choose_next() {
     const auto best = most_free_time();
-    if (!best.first || best.second.free_time() < Nanos(0)) return false;
+    if (!best.first || best.second.free_time() < Nanos(0)) return choose_least_overhead(best);
     take(*best.first, best.second);
     return true;
   }
 
   std::pair<const Candidate*, Swap> most_free_time() const {
     std::pair<const Candidate*, Swap> best{nullptr, {}};
+    examined_ += static_cast<int64_t>(candidates_.size());
     for (const Candidate& c : candidates_) {
-      if (!helps(c, nullptr)) continue;
       const auto swap = swap_of(c);
       if (!swap || (best.first && swap->free_time() <= best.second.free_time())) continue;
       if (helps(c, &*swap)) best = {&c, *swap};
@@ -139,17 +157,20 @@ class Planner {
     return best;
   }
 
-  // Algorithm 1, second part. False if nothing is left that helps.
-  bool choose_least_overhead() {
-    const auto swap = most_free_time();
+  bool choose_least_overhead(const std::pair<const Candidate*, Swap>& swap) {
     const Candidate* again = nullptr;
     Nanos time{0};
     double most = 0;
+    examined_ += static_cast<int64_t>(candidates_.size());
     for (const Candidate& c : candidates_) {
-      if (!helps(c, nullptr) || !may_recompute(c)) continue;
-      const Nanos takes = overhead(c);
-      const double msps = static_cast<double>(step_.items[c.item].bytes.count()) /
-                          static_cast<double>(std::max<int64_t>(1, takes.count()));
+      if (!may_recompute(c)) continue;
+      const auto bytes = static_cast<double>(step_.items[c.item].bytes.count());
+      // What takes longer has a lower MSPS.
+      const Nanos enough = most > 0 && bytes / most < kLong
+                               ? Nanos(static_cast<int64_t>(bytes / most) + 1)
+                               : Nanos(std::numeric_limits<int64_t>::max());
+      const Nanos takes = overhead(c, enough);
+      const double msps = bytes / static_cast<double>(std::max<int64_t>(1, takes.count()));
       if (again && msps <= most) continue;
       again = &c;
       time = takes;
@@ -178,29 +199,30 @@ class Planner {
   }
 
   // The time to run the item's producer at `call`, and those of missing sources, each once.
-  // Adds the sources read.
-  Nanos recompute_time(uint32_t item, uint32_t call, std::vector<uint32_t>& read) const {
+  // Lists in read_ the sources read. Stops counting once above `enough`.
+  Nanos recompute_time(uint32_t item, uint32_t call, Nanos enough) const {
     ++search_;
-    return recompute_once(item, call, read);
-  }
-  Nanos recompute_once(uint32_t item, uint32_t call, std::vector<uint32_t>& read) const {
-    if (std::exchange(made_in_[item], search_) == search_) return Nanos(0);
-    const uint32_t producer = step_.items[item].producer;
-    Nanos time = step_.calls[producer].cost;
-    for (const uint32_t input : step_.inputs(producer)) {
-      if (is_missing(input, call)) {
-        time += recompute_once(input, call, read);
-      } else {
-        read.push_back(input);
+    read_.clear();
+    to_make_.assign(1, item);
+    Nanos time{0};
+    while (!to_make_.empty() && time <= enough) {
+      const uint32_t made = to_make_.back();
+      to_make_.pop_back();
+      if (std::exchange(made_in_[made], search_) == search_) continue;
+      const uint32_t producer = step_.items[made].producer;
+      time += step_.calls[producer].cost;
+      examined_ += 1 + static_cast<int64_t>(step_.inputs(producer).size());
+      for (const uint32_t input : step_.inputs(producer)) {
+        (is_missing(input, call) ? to_make_ : read_).push_back(input);
       }
     }
     return time;
   }
 
   // Algorithm 2: with the candidate away, earlier choices that read it have to make it, too.
-  Nanos overhead(const Candidate& c) const {
-    std::vector<uint32_t> read;
-    const Nanos own = recompute_time(c.item, c.before, read);
+  Nanos overhead(const Candidate& c, Nanos enough) const {
+    const Nanos own = recompute_time(c.item, c.before, enough);
+    examined_ += static_cast<int64_t>(read_at_[c.item].size());
     const auto again =
         std::count_if(read_at_[c.item].begin(), read_at_[c.item].end(),
                       [&](uint32_t call) { return c.after < call && call < c.before; });
@@ -209,9 +231,6 @@ class Planner {
 
   void take(const Candidate& chosen, const std::optional<Swap>& swap) {
     const Candidate c = chosen;
-    std::erase_if(candidates_, [&](const Candidate& other) {
-      return other.item == c.item && other.after == c.after;
-    });
     CapuchinPlan::Release release{.item = c.item, .after = c.after, .before = c.before};
     if (swap) {
       out_.take(swap->out);
@@ -221,16 +240,24 @@ class Planner {
       release.copy_in = swap->in.to - swap->in.from;
       release.in_trigger = std::max(Nanos(0), swap->in.from);
     } else {
-      std::vector<uint32_t> read;
-      recompute_time(c.item, c.before, read);
-      for (const uint32_t source : read) read_at_[source].push_back(c.before);
+      recompute_time(c.item, c.before, Nanos(std::numeric_limits<int64_t>::max()));
+      for (const uint32_t source : read_) read_at_[source].push_back(c.before);
       evicted_[c.item].push_back(c);
     }
     plan_.releases.push_back(release);
     const auto [first, last] = away(c, swap ? &*swap : nullptr);
     for (uint32_t k = first; k < last; ++k) short_by_[k] -= step_.items[c.item].bytes;
     count_short_calls();
+    examined_ += static_cast<int64_t>(short_by_.size());
+    drop_candidates([&](const Candidate& o) { return o.item == c.item && o.after == c.after; });
   }
+  // Besides those, what no longer helps never will: memory only gets less short.
+  template <class Chosen>
+  void drop_candidates(const Chosen& chosen) {
+    std::erase_if(candidates_,
+                  [&](const Candidate& c) { return chosen(c) || !helps(c, nullptr); });
+  }
+  int64_t examined() const { return examined_ + out_.passed() + in_.passed(); }
 
   const StepTable& step_;
   const CapuchinCosts& costs_;
@@ -242,6 +269,8 @@ class Planner {
   std::vector<std::vector<uint32_t>> read_at_;   // by item: before which calls it is read again
   mutable std::vector<uint32_t> made_in_;        // by item: the last search that made it
   mutable uint32_t search_ = 0;
+  mutable std::vector<uint32_t> to_make_, read_;  // of the last search
+  mutable int64_t examined_ = 0;
   CapuchinPlan plan_;
 };
 

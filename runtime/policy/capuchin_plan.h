@@ -36,6 +36,10 @@ struct CapuchinPlan {
   };
   std::vector<Release> releases{};
   bool suffices = true;  // memory is not short anywhere, by the plan
+  // Candidates, copies, calls and their inputs looked at (Effort::examined()). At the limit,
+  // which only programs of many thousand calls reach, the plan ends short.
+  static constexpr int64_t kMaxExamined = 30'000'000;
+  int64_t examined = 0;
 };
 
 struct CapuchinCosts {

@@ -48,7 +48,8 @@ void Forecast::end_step() {
     }
   }
   StepTable table(trace);
-  programs_[program_] = {std::move(trace), std::move(table), step_};
+  const uint32_t first_seen = repeated ? programs_[program_].first_seen : step_;
+  programs_[program_] = {std::move(trace), std::move(table), first_seen, step_};
 }
 
 // The call of the last step with that number.

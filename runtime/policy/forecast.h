@@ -45,6 +45,8 @@ class Forecast {
   // The assumed program of this step; after the step, its actual program. A new program takes
   // the number of a forgotten one, or else the next number.
   size_t program() const { return program_; }
+  // The step in which this program was first seen: tells it from others of the same number.
+  uint32_t first_seen() const { return programs_[program_].first_seen; }
   // Whether this step has matched the last one of its program so far, and has calls left.
   bool known() const { return known_; }
   // The next call that uses the storage; last().calls.size() if no call does in this step.
@@ -68,7 +70,8 @@ class Forecast {
   struct Program {
     StepTrace trace;
     StepTable last;
-    uint32_t seen = 0;  // in this step
+    uint32_t first_seen = 0;  // in this step
+    uint32_t seen = 0;        // last, in this step
     const StepTrace::Op& call(size_t number) const;
   };
 

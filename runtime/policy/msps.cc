@@ -29,7 +29,7 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
   Storage* choose(const MemoryView& view) override {
     // Storages that have a copy by the plan go first: that is free.
     for (const Swap& swap : swaps_) {
-      Storage* const storage = swap.away ? nullptr : forecast().storage_of(swap.release->item);
+      Storage* const storage = swap.away ? nullptr : swap.storage;
       if (storage && view.may_release(*storage) && view.has_copy(*storage)) return storage;
     }
     return index().best(lru_score, view.clock(),
@@ -43,6 +43,12 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
     if (known_to_fit_) return;
     Forecasting::on_event(event);
     if (event.kind == StorageEvent::Kind::kReloaded) late_.push_back(event.storage);
+    const bool unused = loses_bytes(event) && event.storage->users() == 0;
+    if (unused || event.kind == StorageEvent::Kind::kGone) {
+      for (Swap& swap : swaps_) {
+        if (swap.storage == event.storage) swap.storage = nullptr;
+      }
+    }
     if (event.kind == StorageEvent::Kind::kGone) {
       std::erase(late_, event.storage);
       std::erase_if(due_, [&](const Due& due) { return due.storage == event.storage; });
@@ -57,7 +63,9 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
   Decision after_operator(const MemoryView& view, Outcome last) override {
     if (last == Outcome::kNone) begin_decisions(view);
     // Without space for it now, a copy in is tried again after the next operator.
-    if (last == Outcome::kImpossible && asked_) swaps_.push_back({asked_, /*away=*/true});
+    if (last == Outcome::kImpossible && asked_) {
+      swaps_.push_back({asked_, forecast().storage_of(asked_->item), /*away=*/true});
+    }
     asked_ = nullptr;
     if (due_.empty()) return {};
     const Due due = due_.front();
@@ -69,14 +77,16 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
  private:
   using Release = CapuchinPlan::Release;
   struct Planned {
-    size_t calls = 0;  // of the step that it was made from
+    uint32_t first_seen = 0;  // of the program; 0: none yet
+    size_t calls = 0;         // of the step that it was made from
     CapuchinPlan plan;
     std::vector<std::vector<Release*>> after;  // by call
   };
   // A swap whose copy out was begun and whose copy in was not.
   struct Swap {
     Release* release = nullptr;
-    bool away = false;  // its block was given up
+    Storage* storage = nullptr;  // null: has ended
+    bool away = false;           // its block was given up
   };
   struct Due {
     Decision::What what = Decision::What::kNothing;
@@ -103,7 +113,7 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
                                                 : forecast().last().duration;
     for (Release* release : planned.after[done - 1]) {
       add(release->swap ? Decision::What::kCopyOut : Decision::What::kEvict, release);
-      if (release->swap) swaps_.push_back({release});
+      if (release->swap) swaps_.push_back({release, forecast().storage_of(release->item)});
     }
     std::erase_if(swaps_, [&](Swap& swap) {
       if (!swap.away && swap.release->out <= now) {
@@ -135,13 +145,15 @@ class MspsPolicy final : public Forecasting<IndexedPolicy> {
   Planned& plan(const MemoryView& view) {
     Planned& planned = plans_[forecast().program()];
     const StepTable& step = forecast().last();
-    if (planned.calls == step.calls.size()) return planned;
+    if (planned.first_seen == forecast().first_seen()) return planned;
+    planned.first_seen = forecast().first_seen();
     planned.calls = step.calls.size();
     planned.plan = capuchin_plan(
         step, {.capacity = view.capacity(),
                .may_swap = view.tier_space() > Bytes(0),
                .copy_out = [&](Bytes bytes) { return view.costs().offload_time(bytes); },
                .copy_in = [&](Bytes bytes) { return view.costs().reload_time(bytes); }});
+    view.examine(planned.plan.examined);
     planned.after.assign(planned.calls, {});
     for (Release& release : planned.plan.releases) {
       planned.after[release.after].push_back(&release);

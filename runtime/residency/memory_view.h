@@ -48,6 +48,9 @@ class MemoryView {
   // Number of storages prefetched but not yet used.
   virtual int prefetched() const = 0;
 
+  // Counts objects that the policy examines on its own (effort.h).
+  virtual void examine(int64_t count) const = 0;
+
  protected:
   ~MemoryView() = default;
 };

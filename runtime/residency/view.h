@@ -38,6 +38,7 @@ class View final : public MemoryView {
     return context_.tiers.empty() ? Bytes(0) : context_.tiers.front()->limit();
   }
   int prefetched() const override { return changes_.counts().prefetched; }
+  void examine(int64_t count) const override { context_.effort.examine(count); }
 
  private:
   const ResidencyContext& context_;

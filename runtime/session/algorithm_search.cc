@@ -39,7 +39,9 @@ std::optional<ChosenAlgorithms> quickest_algorithms(const SessionOptions& option
   double least = 0;
   for (const AlgorithmTable& table : tables) {
     ChosenAlgorithms at = with_algorithms(options, table, program);
-    if (options.policy == "none" && *options.budget < at.need.peak) continue;
+    // Without a budget, such a session gets what it needs.
+    const bool too_large = options.budget && *options.budget < at.need.peak;
+    if (options.policy == "none" && too_large) continue;
     SessionOptions unplanned = at.options;
     unplanned.plan = false;
     const auto time = time_of(unplanned, third / static_cast<int64_t>(tables.size()));

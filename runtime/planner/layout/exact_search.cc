@@ -303,10 +303,14 @@ class ExactSearch::Impl {
     return key;
   }
 
-  // Places all of `part` at (floor, rank) or above. If it fails, nothing has changed.
-  bool solve(const std::vector<int>& part, int64_t floor, int rank) {
+  void count_node() {
     if (++nodes_ >= node_end_) stopped_ = true;
     if (nodes_ % kNodesPerLookAtTheClock == 0 && watch_->expired()) stopped_ = true;
+  }
+
+  // Places all of `part` at (floor, rank) or above. If it fails, nothing has changed.
+  bool solve(const std::vector<int>& part, int64_t floor, int rank) {
+    count_node();
     if (stopped_) return false;
     uint64_t key = 0;
     if (options_.remember) {
@@ -397,7 +401,7 @@ class ExactSearch::Impl {
       }
       unplace_to(done - 1);
       if (stopped_ || !pass_over(best, floor)) return false;
-      if (walk_ != Walk::kBottomUp && ++nodes_ >= node_end_) stopped_ = true;
+      if (walk_ != Walk::kBottomUp) count_node();
     }
     return false;
   }

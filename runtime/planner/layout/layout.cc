@@ -247,7 +247,8 @@ Layout plan_layout(const std::vector<Buffer>& buffers, const LayoutOptions& opti
     const bool few = buffers.size() <= ExactSearch::kMaxBuffers &&
                      count_meetings(buffers, kMaxMeetings) < kMaxMeetings;
     if (few) ExactPlanner(buffers, options, watch, skylines, best).run(goal);
-    skylines.run(goal, std::numeric_limits<int64_t>::max());
+    // The exact search may have proven that no layout is as low as the goal.
+    skylines.run(std::max(goal, best.bound), std::numeric_limits<int64_t>::max());
   }
   options.limits.count(best.nodes + static_cast<int64_t>(buffers.size()));
   return best;

@@ -1,8 +1,10 @@
 #include "ops/registry/dispatch.h"
 
 #include <gmock/gmock.h>
-#include <optional>
 
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "ops/elementwise/elementwise.h"
@@ -83,6 +85,44 @@ TEST_F(DispatchTest, SaysWhatTheOutputMayOverwrite) {
   add_(a, b);
   listener.reset();
   EXPECT_EQ(bits, (std::vector<uint32_t>{0b1, 0b11, 0b10, 0b1, 0, 0b10, 0b1, 0, 0b110, 0}));
+}
+
+int listed = 0;
+std::vector<std::string> list_algorithms(const OpQuery&) {
+  ++listed;
+  return {"other"};
+}
+void do_nothing(const KernelArgs&) {}
+const OpDef kListed = define_op(
+    "listed",
+    [](const OpQuery& query) {
+      return std::vector<TensorMeta>(query.inputs.begin(), query.inputs.end());
+    },
+    [](const OpQuery&) { return OpCost{}; }, simple_kernel<do_nothing>, nullptr,
+    list_algorithms);
+
+// Listing may take long. Once for the process is enough, and for calls outside the table, none.
+TEST(AlgorithmsOfACall, AreListedOnceAndOnlyIfNeeded) {
+  AlgorithmOffers offers;
+  const auto run = [&](const AlgorithmTable& table, int64_t size, bool collect = false) {
+    Session session({.device = "cpu",
+                     .threads = 1,
+                     .algorithms = std::make_shared<const AlgorithmTable>(table),
+                     .budget = Bytes(1 << 20)});
+    if (collect) session.collect_offers(&offers);
+    dispatch1(kListed, {random_tensor({size}, 1)});
+  };
+  listed = 0;
+  run({}, 4);
+  EXPECT_EQ(listed, 0);
+  run({}, 4, /*collect=*/true);
+  EXPECT_EQ(listed, 1);
+  ASSERT_EQ(offers.size(), 1U);
+  const uint64_t call = offers.begin()->first;
+  for (int i = 0; i < 2; ++i) run({{call, "other"}}, 4);
+  run({}, 4, /*collect=*/true);
+  run({{call, "other"}}, 5);
+  EXPECT_EQ(listed, 1);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <optional>
 #include <random>
@@ -159,6 +160,15 @@ TEST(ExactSearchTest, ProvesThatTheLoadIsNotEnough) {
   EXPECT_EQ(layout.bound, Bytes(10));
 }
 
+TEST(LayoutTest, StopsOnceItIsProvenOptimal) {
+  LayoutOptions options;
+  options.limits.nodes = 1'000'000;
+  options.limits.seconds = 1e6;
+  const Layout layout = plan_layout(kAboveLoad, options);
+  EXPECT_TRUE(layout.optimal());
+  EXPECT_LT(layout.nodes, 10'000);
+}
+
 TEST(ExactSearchTest, EveryCombinationDecidesAlike) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const std::vector<Buffer> buffers =
@@ -175,6 +185,19 @@ TEST(ExactSearchTest, LimitsEndIt) {
   EXPECT_EQ(search.run(max_load(buffers), Walk::kLocal, Rank::kSize, 0, 3, Stopwatch(60)),
             Verdict::kUnknown);
   EXPECT_LE(search.nodes(), 3);
+}
+
+// The clock is looked at every 256 nodes, whichever way they are reached.
+TEST(ExactSearchTest, TheClockEndsItSoon) {
+  const std::atomic<bool> stop = true;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<Buffer> buffers = random_buffers(seed, 200, 20, 1000);
+    for (const Walk walk : {Walk::kBottomUp, Walk::kLocal, Walk::kTight}) {
+      ExactSearch search(buffers);
+      search.run(max_load(buffers), walk, Rank::kLifetime, 0, 100'000, Stopwatch(1e6, &stop));
+      EXPECT_LE(search.nodes(), 256) << seed << ' ' << static_cast<int>(walk);
+    }
+  }
 }
 
 TEST(HeuristicsTest, AreValidAndNeverBelowTheLoad) {

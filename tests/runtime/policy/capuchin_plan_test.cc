@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "runtime/core/units.h"
 
@@ -27,13 +28,16 @@ class Steps {
   void drop(uint32_t storage) { trace_.ops.back().released.push_back(storage); }
   StepTrace::Storage& storage(uint32_t number) { return trace_.storages[number]; }
 
+  CapuchinPlan whole_plan(int64_t capacity, bool may_swap = true) const {
+    const auto time = [](Bytes bytes) { return Nanos(bytes.count() / kUnit.count()); };
+    return capuchin_plan(StepTable(trace_), {.capacity = kUnit * capacity,
+                                             .may_swap = may_swap,
+                                             .copy_out = time,
+                                             .copy_in = time});
+  }
   // "swap 0 at 2-7" for a storage that goes after call 2 and is back before call 7.
   std::string plan(int64_t capacity, bool may_swap = true) const {
-    const auto time = [](Bytes bytes) { return Nanos(bytes.count() / kUnit.count()); };
-    const CapuchinPlan plan = capuchin_plan(StepTable(trace_), {.capacity = kUnit * capacity,
-                                                                .may_swap = may_swap,
-                                                                .copy_out = time,
-                                                                .copy_in = time});
+    const CapuchinPlan plan = whole_plan(capacity, may_swap);
     std::string text;
     for (const CapuchinPlan::Release& release : plan.releases) {
       if (!text.empty()) text += ", ";
@@ -116,6 +120,40 @@ TEST(CapuchinPlan, CountsSourcesThatAreAway) {
   EXPECT_EQ(steps.plan(7, false), "recompute 1 at 2-6");
   EXPECT_EQ(steps.plan(6, false), "recompute 1 at 2-6, recompute 3 at 3-5")
       << "20 is less than 15 + 10";
+}
+
+// The end of a chain can only be made again from its beginning.
+TEST(CapuchinPlan, FollowsLongChains) {
+  Steps steps;
+  constexpr uint32_t kLength = 500'000;
+  uint32_t end = steps.call({}, 1, 1);
+  for (uint32_t i = 1; i < kLength; ++i) {
+    const uint32_t before = end;
+    end = steps.call({before}, 1, 1);
+    steps.drop(before);
+  }
+  steps.drop(steps.call({}, 4, 1));
+  steps.call({end}, 0, 1);
+  EXPECT_EQ(steps.plan(4, false), "recompute 499999 at 499999-500001");
+}
+
+// The first half is read again in reverse order, and all of it has to go.
+TEST(CapuchinPlan, CountsAndLimitsItsWork) {
+  const auto examined = [](uint32_t count, bool may_swap) {
+    Steps steps;
+    std::vector<uint32_t> made;
+    for (uint32_t i = 0; i < count; ++i) made.push_back(steps.call({}, 1, 1));
+    steps.drop(steps.call({}, 1, 1));
+    for (uint32_t i = count; i-- > 0;) steps.call({made[i]}, 0, 1);
+    return steps.whole_plan(1, may_swap).examined;
+  };
+  for (const bool may_swap : {false, true}) {
+    EXPECT_GT(examined(20, may_swap), 20 * 20 / 2) << "each choice looks at all that is left";
+    EXPECT_LT(examined(20, may_swap), 20 * 20 * 20);
+    const int64_t many = examined(10'000, may_swap);
+    EXPECT_GE(many, CapuchinPlan::kMaxExamined);
+    EXPECT_LT(many, CapuchinPlan::kMaxExamined * 2);
+  }
 }
 
 TEST(CapuchinPlan, SaysWhatItCannotRelease) {

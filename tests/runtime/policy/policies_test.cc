@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/core/errors.h"
+#include "runtime/policy/forecast.h"
 #include "runtime/residency/residency.h"
 #include "tests/runtime/policy/stage.h"
 #include "tests/support/random_program.h"
@@ -313,6 +314,48 @@ TEST(Capuchin, NeverPlansAStepThatIsNotKnown) {
       EXPECT_NE(event.reason, Reason::kEarlyStart);
     }
   }
+}
+
+// As many programs as the forecast keeps need no plan. One more of as many calls takes the
+// number of the first, but not its plan.
+TEST(Capuchin, PlansForEachProgramItsOwn) {
+  Stage stage("msps", 4, 64, {}, {.learn_costs = false});
+  const auto last = static_cast<int64_t>(Forecast::kMaxPrograms);
+  for (int64_t program = 0; program <= last; ++program) {
+    std::vector<Handle> handles;
+    for (int i = 0; i < 2; ++i) {
+      handles.assign(2, {});
+      stage.session().step([&] {
+        handles[1] = stage.call({}, 1, 100 + program);
+        handles[0] = stage.call({}, 1, 400);
+        stage.call({}, 1, 200);
+        stage.call({}, program < last ? 1 : 3, 1000);
+        stage.call({handles[1]}, 1, 10);
+        stage.call({}, 1, 3000);
+        stage.call({handles[0]}, 1, 10);
+      });
+    }
+    EXPECT_EQ(stage.letters(handles, {EventKind::kCopyOut}), program < last ? "" : "a");
+  }
+}
+
+// The second step is the first one by the plan, which is made in it.
+TEST(Capuchin, CountsTheWorkOfItsPlan) {
+  Stage stage("msps", 4, 64, {}, {.learn_costs = false});
+  std::vector<int64_t> examined;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t before = stage.residency().effort().examined();
+    stage.session().step([&] {
+      const Handle b = stage.call({}, 1, 100), a = stage.call({}, 1, 400);
+      stage.call({}, 1, 200);
+      stage.call({}, 3, 1000);
+      stage.call({b}, 1, 10);
+      stage.call({}, 1, 3000);
+      stage.call({a}, 1, 10);
+    });
+    examined.push_back(stage.residency().effort().examined() - before);
+  }
+  EXPECT_GT(examined[1], examined[2]);
 }
 
 // Nine calls in a chain make three segments:

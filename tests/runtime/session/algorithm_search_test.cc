@@ -185,6 +185,13 @@ TEST(Algorithms, AreTheQuickestInTheBudget) {
   EXPECT_NE(*in_least->options.algorithms, AlgorithmTable());
   EXPECT_EQ(in_least->options.unmanaged_peak, in_least->need.peak);
   EXPECT_FALSE(choose(Bytes(512)));
+  // Where nothing may be released, tables that do not fit are passed over; without a budget,
+  // all fit.
+  options.policy = "none";
+  EXPECT_FALSE(choose(Bytes(512)));
+  options.budget.reset();
+  DryRunWork work;
+  EXPECT_TRUE(quickest_algorithms(options, tables, program, work));
 }
 
 }  // namespace
