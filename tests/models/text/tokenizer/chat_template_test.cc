@@ -173,6 +173,24 @@ TEST(ChatTemplate, ReadsATokenizerConfig) {
   EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<|assistant|>\nx<end>\n");
 }
 
+// Qwen's configurations have a bos_token of null, for which Jinja writes nothing.
+TEST(ChatTemplate, WithoutABeginningTokenNothingIsWritten) {
+  const std::string path = ::testing::TempDir() + "/tokenizer_config.json";
+  const std::string chatml =
+      "{{ bos_token }}" + golden_chats()["chats"][0]["template"].get<std::string>();
+  const std::string mistral = golden_chats()["chats"][6]["template"];
+  const Messages chat{{"system", "x"}}, users{{"user", "x"}};
+  nlohmann::json config{{"chat_template", chatml}, {"bos_token", nullptr}};
+  write_text_file(path, config.dump());
+  EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<|im_start|>system\nx<|im_end|>\n");
+  config["bos_token"] = "<b>";
+  write_text_file(path, config.dump());
+  EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<b><|im_start|>system\nx<|im_end|>\n");
+  config = {{"chat_template", mistral}, {"eos_token", "<end>"}};
+  write_text_file(path, config.dump());
+  EXPECT_EQ(ChatTemplate::read(path).render(users).text, "[INST] x [/INST]");
+}
+
 TEST(ChatTemplate, RefusesRolesOutOfTurn) {
   const auto render = [](const char* name, const Messages& chat) {
     return ChatTemplate::named(name).render(chat);
