@@ -20,6 +20,7 @@
 #include "models/checkpoint/weight_file.h"
 #include "models/checksum.h"
 #include "models/text/tokenizer/model_tokenizer.h"
+#include "models/text/tokenizer/tokenizer_files.h"
 #include "models/text/tuning/tuning_batches.h"
 #include "models/text/tuning/tuning_data.h"
 #include "runtime/core/atomic_file.h"
@@ -299,9 +300,11 @@ void check_vocabulary(const FinetuneFlags& flags, const ModelTokenizer& model) {
                                most, flags.network.vocabulary));
 }
 
-// Throws DataError if the folder of --output could not be written; makes nothing.
+// Throws DataError if the folder of --output could not be written, or if the tokenizer of a
+// GGUF file could not be saved with the network; makes nothing.
 void check_output(const FinetuneFlags& flags) {
   if (flags.output.empty()) return;
+  if (saves_network(flags) && !fs::is_directory(flags.model)) gguf_tokenizer_files(flags.model);
   std::error_code none;
   if (fs::equivalent(flags.model, flags.output, none)) {
     throw UsageError("--output would replace --model's own files; give another folder");
