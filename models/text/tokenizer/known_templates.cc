@@ -68,8 +68,8 @@ Texts by_role(std::vector<RoleText> roles) {
     for (const auto& [role, text] : roles) {
       const std::string condition = fmt::format("if message['role'] == '{}'%}}", role) + text;
       if (&text == &roles.back().second) {
-        all.push_back(before + "{%else%}" + text + "{%endif%}");
-        all.push_back(before + "{%el" + condition + "{%endif%}");
+        all.push_back(fmt::format("{}{{%else%}}{}{{%endif%}}", before, text));
+        all.push_back(fmt::format("{}{{%el{}{{%endif%}}", before, condition));
       }
       before += (before.empty() ? "{%" : "{%el") + condition;
     }
