@@ -22,6 +22,7 @@
 #include "models/checkpoint/weight_file.h"
 #include "models/checksum.h"
 #include "models/text/tokenizer/model_tokenizer.h"
+#include "models/text/tokenizer/tokenizer_files.h"
 #include "models/text/tuning/tuning_batches.h"
 #include "models/text/tuning/tuning_data.h"
 #include "runtime/core/atomic_file.h"
@@ -242,7 +243,7 @@ class FinetuneTraining final : public Training {
     const bool untrained = done == first_step_ && interrupt_requested();
     if (!flags_.output.empty() && !untrained) {
       tuning_.save();
-      const bool adapter = flags_.lora && !flags_.merge;
+      const bool adapter = !saves_network(flags_);
       print_out("{} written to {}{}\n", adapter ? "adapter" : "network", flags_.output,
                 flags_.trains ? fmt::format(", as of step {}", done) : "");
     }
@@ -309,10 +310,11 @@ void check_vocabulary(const FinetuneFlags& flags, const ModelTokenizer& model) {
 constexpr std::array kFilesOfAdapters{"adapter_config.json", "adapter_model.safetensors"};
 constexpr std::array kFilesOfNetworks{"model.safetensors", "model.safetensors.index.json"};
 
-// Throws if the folder of --output could not be written, or holds a result of the other kind;
-// makes nothing.
+// Throws if the folder of --output could not be written, if it holds a result of the other
+// kind, or if the tokenizer of a GGUF file could not be saved with the network; makes nothing.
 void check_output(const FinetuneFlags& flags) {
   if (flags.output.empty()) return;
+  if (saves_network(flags) && !fs::is_directory(flags.model)) gguf_tokenizer_files(flags.model);
   std::error_code none;
   if (fs::equivalent(flags.model, flags.output, none)) {
     throw UsageError("--output would replace --model's own files; give another folder");
@@ -320,7 +322,7 @@ void check_output(const FinetuneFlags& flags) {
   fs::path folder = fs::absolute(flags.output);
   if (fs::is_directory(folder)) {
     // transformers would load both together.
-    const bool adapter = flags.lora && !flags.merge;
+    const bool adapter = !saves_network(flags);
     for (const char* file : adapter ? kFilesOfNetworks : kFilesOfAdapters) {
       if (!fs::exists(folder / file)) continue;
       throw UsageError(fmt::format("--output: {} holds {}, of {}; give another folder",

@@ -81,6 +81,8 @@ double base_rate(const FinetuneFlags& flags) {
   return flags.optimizer == "sgd" ? 10 * rate : rate;
 }
 
+bool saves_network(const FinetuneFlags& flags) { return !flags.lora || flags.merge; }
+
 Tuning::Tuning(const FinetuneFlags& flags)
     : flags_(flags),
       network_(make_network(flags)),
@@ -146,7 +148,7 @@ StepOutcome Tuning::evaluate(const TuningBatch& batch) {
 }
 
 void Tuning::save() {
-  if (flags_.lora && !flags_.merge) {
+  if (!saves_network(flags_)) {
     save_adapter(flags_.output, *network_, *flags_.lora, flags_.model);
     return;
   }

@@ -60,4 +60,7 @@ class Tuning {
 // The learning rate that the flags select.
 double base_rate(const FinetuneFlags& flags);
 
+// Whether the folder of --output gets a whole network, not an adapter.
+bool saves_network(const FinetuneFlags& flags);
+
 }  // namespace tidemark

@@ -1,6 +1,9 @@
 #include "models/text/tokenizer/chat_styles.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "models/text/tokenizer/jinja_form.h"
@@ -14,42 +17,49 @@ namespace {
 
 using tokenizers::match_piece;
 
-bool is_among(const Pieces& patterns, const std::string& piece) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& each) { return match_piece(each, piece); });
+constexpr size_t kMaxTemplate = 1 << 20;  // bytes
+
+bool is_equal(const std::string& known, const std::string& piece) {
+  if (known != kDefaultSystemPiece) return known == piece;
+  const auto text = match_piece(known, piece);
+  return text && !text->empty();
 }
 
-// The pieces that keep a template from being of a kind.
-struct Difference {
-  Pieces unknown, missing;
-  size_t found = 0;
+// How much of a known template another has.
+struct Likeness {
+  const KnownTemplate* known = nullptr;
+  size_t begin = 0;  // pieces that both begin with
+  size_t found = 0;  // expressions, anywhere
+
+  bool operator<(const Likeness& other) const {
+    return std::tie(begin, found) < std::tie(other.begin, other.found);
+  }
 };
-Difference compare(const Pieces& pieces, const KnownTemplate& known) {
-  Difference difference;
-  for (const std::string& needed : known.needed) {
-    const bool has = std::find(pieces.begin(), pieces.end(), needed) != pieces.end();
-    has ? void(++difference.found) : difference.missing.push_back(needed);
+
+bool is_expression(const std::string& piece) { return piece.starts_with("{{"); }
+
+// The known template that begins most like these pieces, with the most expressions that any
+// known template shares with them.
+Likeness find_nearest(const Pieces& pieces) {
+  const std::unordered_set<std::string> all(pieces.begin(), pieces.end());
+  Likeness nearest;
+  size_t most_found = 0;
+  for (const KnownTemplate& known : known_templates()) {
+    Likeness likeness{&known};
+    for (const std::string& piece : known.pieces) {
+      if (is_expression(piece) && all.contains(piece)) ++likeness.found;
+    }
+    const auto unequal = std::mismatch(known.pieces.begin(), known.pieces.end(), pieces.begin(),
+                                       pieces.end(), is_equal);
+    likeness.begin = static_cast<size_t>(unequal.second - pieces.begin());
+    if (nearest.known == nullptr || nearest < likeness) nearest = likeness;
+    most_found = std::max(most_found, likeness.found);
   }
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const bool is_expression = !pieces[i].starts_with("{%");
-    const bool is_break = known.breaks_lines && pieces[i] == "\n" && i > 0;
-    const bool needs_break = known.breaks_lines && is_expression && pieces[i] != "\n";
-    const bool is_known = is_break || is_among(known.needed, pieces[i]) ||
-                          is_among(known.allowed, pieces[i]) ||
-                          is_among(pieces_of_any(), pieces[i]);
-    // A beginning behind other things is written somewhere else.
-    const bool is_late =
-        known.family == ChatFamily::kChatMl && pieces[i] == kBeginPiece && i > 0;
-    const bool lacks_break = needs_break && (i + 1 == pieces.size() || pieces[i + 1] != "\n");
-    if (!is_known || is_late || lacks_break) difference.unknown.push_back(pieces[i]);
-  }
-  return difference;
+  nearest.found = most_found;
+  return nearest;
 }
 
 std::string shown(std::string piece) {
-  if (piece.starts_with(tokenizers::kPromptMark)) {
-    piece = piece.substr(tokenizers::kPromptMark.size());
-  }
   piece = tokenizers::in_quotes(piece);
   for (size_t at = 0; (at = piece.find('\n', at)) != std::string::npos; at += 2) {
     piece.replace(at, 1, "\\n");
@@ -60,27 +70,25 @@ std::string shown(std::string piece) {
 }  // namespace
 
 ChatStyle recognise_style(std::string_view jinja, const std::string& from) {
-  const Pieces pieces = tokenizers::template_pieces(tokenizers::jinja_form(jinja));
-  Difference nearest;
-  for (const KnownTemplate& known : known_templates()) {
-    Difference difference = compare(pieces, known);
-    if (difference.missing.empty() && difference.unknown.empty()) {
-      ChatStyle style{.family = known.family, .mistral = known.mistral};
-      style.begins = style.family == ChatFamily::kChatMl && pieces.front() == kBeginPiece;
-      for (const std::string& piece : pieces) {
-        if (style.family != ChatFamily::kChatMl) break;
-        if (const auto text = match_piece(kDefaultSystemPiece, piece))
-          style.default_system = *text;
-      }
-      return style;
-    }
-    const size_t count = difference.unknown.size() + difference.missing.size();
-    const size_t nearest_count = nearest.unknown.size() + nearest.missing.size();
-    if (difference.found > nearest.found ||
-        (difference.found == nearest.found && count < nearest_count)) {
-      nearest = std::move(difference);
-    }
+  if (jinja.size() > kMaxTemplate) {
+    throw DataError(from, "the chat template has more than 1 MiB");
   }
+  const Pieces pieces = tokenizers::template_pieces(tokenizers::jinja_form(jinja));
+  for (const KnownTemplate& known : known_templates()) {
+    if (!std::equal(known.pieces.begin(), known.pieces.end(), pieces.begin(), pieces.end(),
+                    is_equal)) {
+      continue;
+    }
+    ChatStyle style{.family = known.family, .mistral = known.mistral};
+    if (known.family != ChatFamily::kChatMl) return style;
+    for (const std::string& piece : pieces) {
+      style.begins = style.begins || piece == kBeginPiece;
+      if (const auto text = match_piece(kDefaultSystemPiece, piece))
+        style.default_system = *text;
+    }
+    return style;
+  }
+  const Likeness nearest = find_nearest(pieces);
   if (nearest.found == 0) {
     const auto written =
         std::find_if(pieces.begin(), pieces.end(), [](const std::string& piece) {
@@ -91,11 +99,14 @@ ChatStyle recognise_style(std::string_view jinja, const std::string& from) {
                     "Mistral, Zephyr): it writes " +
                         (written == pieces.end() ? "no messages" : shown(*written)));
   }
-  throw DataError(
-      from,
-      nearest.unknown.empty()
-          ? "the chat template is not understood: it lacks " + shown(nearest.missing.front())
-          : "the chat template is not understood: it has " + shown(nearest.unknown.front()));
+  const std::string fault = "the chat template is not understood: it ";
+  if (nearest.begin < pieces.size()) {
+    throw DataError(from, fault + "has " + shown(pieces[nearest.begin]));
+  }
+  const Pieces& wanted = nearest.known->pieces;
+  const auto rest = wanted.begin() + static_cast<std::ptrdiff_t>(nearest.begin);
+  const auto lacking = std::find_if(rest, wanted.end(), is_expression);
+  throw DataError(from, fault + "lacks " + shown(lacking == wanted.end() ? *rest : *lacking));
 }
 
 }  // namespace tidemark

@@ -46,7 +46,8 @@ struct ChatStyle {
 const MistralStyle* find_mistral(std::string_view name);
 
 // What a Jinja template does for chats without tools. Throws DataError, with `from` and the
-// piece of the template that is not understood, if that is not all known from one family.
+// piece of the template that is not understood, unless a family's template has the same pieces
+// in the same order. Which chats a template refuses does not matter. Takes at most 1 MiB.
 ChatStyle recognise_style(std::string_view jinja, const std::string& from);
 
 }  // namespace tidemark

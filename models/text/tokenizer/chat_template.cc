@@ -75,9 +75,10 @@ std::string ChatTemplate::turn_end() const {
 }
 
 ChatTemplate ChatTemplate::recognise(std::string_view jinja, const std::string& from,
-                                     const std::string& begin, const std::string& end) {
+                                     const std::optional<std::string>& begin,
+                                     const std::string& end) {
   ChatTemplate made(recognise_style(jinja, from));
-  if (!begin.empty()) made.begin_ = begin;
+  if (begin) made.begin_ = *begin;
   if (!end.empty()) made.end_ = end;
   return made;
 }

@@ -41,12 +41,15 @@ class ChatTemplate {
   static ChatTemplate named(std::string_view name);
   static std::vector<std::string> names();
   // The family of a Jinja template; `from` is used in messages. `begin` and `end` are the
-  // tokens that the template calls bos_token and eos_token; empty: those that the family
-  // usually has. Throws DataError, naming what is not understood.
+  // tokens that the template calls bos_token and eos_token. An empty `begin` writes nothing, as
+  // in Jinja. Without a `begin`, and with an empty `end`, the family's usual token is written.
+  // Throws DataError, naming what is not understood.
   static ChatTemplate recognise(std::string_view jinja, const std::string& from,
-                                const std::string& begin = {}, const std::string& end = {});
+                                const std::optional<std::string>& begin = {},
+                                const std::string& end = {});
   // The same on the chat_template of a tokenizer_config.json, or on the chat_template.jinja
-  // beside it, with the bos_token and eos_token of the former. Throws DataError.
+  // beside it, with the bos_token and eos_token of the former. A bos_token that is null or
+  // missing is an empty `begin`. Throws DataError.
   static ChatTemplate read(const std::string& path);
 
   Family family() const { return style_.family; }

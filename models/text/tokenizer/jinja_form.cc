@@ -19,7 +19,7 @@ class Former {
       } else if (opens) {
         delimited();
       } else {
-        if (rest_.front() == '\n') line_ = text_.size() + 1;
+        if (rest_.front() == '\n') line_ = said_ = text_.size() + 1;
         text_ += rest_.front();
         rest_.remove_prefix(1);
       }
@@ -43,10 +43,14 @@ class Former {
     const size_t kept = text_.find_last_not_of(blank);
     text_.resize(kept == std::string::npos ? 0 : kept + 1);
     line_ = std::min(line_, text_.size());
+    said_ = std::min(said_, text_.size());
   }
 
   void drop_indentation() {
-    if (text_.find_first_not_of(" \t", line_) == std::string::npos) text_.resize(line_);
+    said_ = text_.find_first_not_of(" \t", said_);
+    if (said_ != std::string::npos) return;
+    text_.resize(line_);
+    said_ = line_;
   }
 
   void comment() {
@@ -61,7 +65,7 @@ class Former {
   void end_line() {
     if (!rest_.starts_with('\n')) return;
     rest_.remove_prefix(1);
-    line_ = text_.size();
+    line_ = said_ = text_.size();
   }
 
   // {{ an expression }} or {% a statement %}
@@ -118,15 +122,19 @@ class Former {
 
   void replace(std::string_view what, std::string by) {
     std::replace(by.begin(), by.end(), '\'', kJinjaQuote);
-    for (size_t at = text_.find(what); at != std::string::npos;
-         at = text_.find(what, at + by.size())) {
-      text_.replace(at, what.size(), by);
+    std::string replaced;
+    size_t begin = 0;
+    for (size_t at = 0; (at = text_.find(what, begin)) != std::string::npos;) {
+      replaced.append(text_, begin, at - begin).append(by);
+      begin = at + what.size();
     }
+    text_ = replaced.append(text_, begin);
   }
 
   std::string_view rest_;
   std::string text_;
   size_t line_ = 0;         // where the current line begins in text_
+  size_t said_ = 0;         // from line_ to here are only blanks
   size_t literal_end_ = 0;  // behind the last string in text_
 };
 

@@ -8,125 +8,172 @@
 namespace tidemark::tokenizers {
 namespace {
 
-// What holds only if there are tools, called or to be called.
-constexpr std::array<std::string_view, 4> kOfTools{"'tool_calls'in", "message['role']=='tool",
-                                                   "message['role']=='ipython'",
-                                                   "tools_in_user_messageandnottoolsisnone"};
-// The same, if they are true or there.
-constexpr std::array<std::string_view, 6> kTools{
+// Conditions that hold only if there are tools, called or to be called.
+constexpr std::array<std::string_view, 24> kOfTools{
     "tools",
+    "toolsisnotnone",
+    "toolsisnotnoneandtools",
+    "toolsisnotnoneandnottools_in_user_message",
+    "toolsisnotnoneand(message==user_messages[-1])",
+    "toolsisdefinedandtools",
+    "toolsisdefinedandtoolsisnotnone",
+    "toolsand(message==user_messages[-1])",
+    "tools_in_user_messageandnottoolsisnone",
     "builtin_tools",
+    "builtin_toolsisdefined",
     "custom_tools",
+    "custom_toolsisdefined",
     "message.tool_calls",
     "message['tool_calls']",
-    "message['role']=='assistant'andmessage.tool_calls"};
-constexpr std::array<std::string_view, 3> kAreThere{"isdefined", "isnotnone", "and"};
+    "message.tool_callsisdefined",
+    "message.tool_callsisdefinedandmessage.tool_callsisnotnone",
+    "'tool_calls'inmessage",
+    "message['role']=='tool'",
+    "message['role']=='tool_calls'",
+    "message['role']=='tool_results'",
+    "message['role']=='ipython'",
+    "message['role']=='assistant'andmessage.tool_calls",
+    "message['role']=='assistant'andmessage.tool_callsisdefined"};
 
+// Whether a condition is one of these, or some of them joined by or.
 bool needs_tools(std::string_view condition) {
-  const size_t end = condition.find("or");
-  const std::string_view first = condition.substr(0, end);
-  const auto of_tools = [&](std::string_view start) { return first.starts_with(start); };
-  const auto are_there = [&](std::string_view name) {
-    if (!first.starts_with(name)) return false;
-    const std::string_view rest = first.substr(name.size());
-    return rest.empty() ||
-           std::any_of(kAreThere.begin(), kAreThere.end(),
-                       [&](std::string_view start) { return rest.starts_with(start); });
-  };
-  return (std::any_of(kOfTools.begin(), kOfTools.end(), of_tools) ||
-          std::any_of(kTools.begin(), kTools.end(), are_there)) &&
-         (end == std::string_view::npos || needs_tools(condition.substr(end + 2)));
+  while (true) {
+    const size_t end = condition.find("or");
+    if (std::find(kOfTools.begin(), kOfTools.end(), condition.substr(0, end)) ==
+        kOfTools.end()) {
+      return false;
+    }
+    if (end == std::string_view::npos) return true;
+    condition.remove_prefix(end + 2);
+  }
 }
 
-// An if, with the branch that the reader is in.
-struct Branch {
-  bool is_reached;
-  bool of_prompt;
-  bool has_plain_assistant;  // an earlier branch took assistants that call no tools
+constexpr const char* kElse = "{%else%}";
+
+// {{raise_exception('...')}}
+bool refuses(const std::string& piece) {
+  const std::string begin = std::string("{{raise_exception(") + kJinjaQuote;
+  return piece.starts_with(begin) &&
+         piece.find(kJinjaQuote, begin.size()) + 4 == piece.size() && piece.ends_with(")}}");
+}
+
+// An if or a for that is not closed yet.
+struct Block {
+  bool is_for = false;
+  std::vector<size_t> branches{};  // of an if: where they begin in the pieces
+  bool of_tools = false;           // the last of them
+  bool took_plain_assistants = false;
 };
 
 class Reader {
  public:
-  explicit Reader(std::string_view form) : rest_(form) {}
+  explicit Reader(std::string_view form) : form_(form) {}
 
   std::vector<std::string> run() {
-    while (!rest_.empty()) {
-      const size_t open = std::min(rest_.find("{{"), rest_.find("{%"));
-      if (open != 0) {
-        add(take(open));
-        continue;
+    while (at_ < form_.size()) {
+      const size_t open = std::min(next_expression(), next_statement());
+      if (open > at_) {
+        pieces_.push_back(take(std::min(open, form_.size())));
+      } else if (form_[at_ + 1] == '%') {
+        statement(take(end_of_delimited("%}")));
+      } else {
+        pieces_.push_back(take(end_of_delimited("}}")));
       }
-      const bool is_block = rest_[1] == '%';
-      const size_t close = end_of_delimited(is_block ? "%}" : "}}");
-      const std::string piece = take(close);
-      is_block ? block(piece) : add(piece);
     }
+    std::erase(pieces_, std::string());
     return std::move(pieces_);
   }
 
  private:
-  std::string take(size_t count) {
-    std::string taken(rest_.substr(0, count));
-    rest_.remove_prefix(taken.size());
+  // Each is looked for once.
+  size_t next_expression() {
+    if (expression_ < at_ || at_ == 0) expression_ = form_.find("{{", at_);
+    return expression_;
+  }
+  size_t next_statement() {
+    if (statement_ < at_ || at_ == 0) statement_ = form_.find("{%", at_);
+    return statement_;
+  }
+  std::string take(size_t end) {
+    std::string taken(form_.substr(at_, end - at_));
+    at_ = end;
     return taken;
   }
   size_t end_of_delimited(std::string_view close) const {
     bool is_quoted = false;
-    for (size_t at = 2; at < rest_.size(); ++at) {
-      if (rest_[at] == kJinjaQuote) is_quoted = !is_quoted;
-      if (!is_quoted && rest_.substr(at).starts_with(close)) return at + close.size();
+    for (size_t at = at_ + 2; at < form_.size(); ++at) {
+      if (form_[at] == kJinjaQuote) is_quoted = !is_quoted;
+      if (!is_quoted && form_.substr(at).starts_with(close)) return at + close.size();
     }
-    return rest_.size();
-  }
-  void add(const std::string& piece) {
-    if (piece.starts_with("{{raise_exception(")) return;
-    bool of_prompt = false;
-    for (const Branch& branch : branches_) {
-      if (!branch.is_reached) return;
-      of_prompt = of_prompt || branch.of_prompt;
-    }
-    pieces_.push_back(of_prompt && piece.starts_with("{{") ? std::string(kPromptMark) + piece
-                                                           : piece);
+    return form_.size();
   }
 
-  void block(const std::string& piece) {
-    const auto starts = [&](std::string_view keyword) {
-      return piece.substr(2).starts_with(keyword);
-    };
-    const auto condition = [&](size_t keyword) {
-      return in_quotes(
-          piece.substr(2 + keyword, piece.size() - std::min(piece.size(), 4 + keyword)));
-    };
-    if (starts("if")) {
-      branches_.push_back({true, false, false});
-      enter(condition(2), piece);
-    } else if (starts("elif") && !branches_.empty()) {
-      enter(condition(4), piece);
-    } else if (starts("else") && !branches_.empty()) {
-      branches_.back().is_reached = true;
-      branches_.back().of_prompt = false;
-    } else if (starts("endif") && !branches_.empty()) {
-      branches_.pop_back();
-    } else if (!starts("endfor")) {
-      add(piece);
+  void statement(std::string piece) {
+    const std::string inner = piece.substr(2, std::max(piece.size(), size_t{4}) - 4);
+    const bool in_block = !blocks_.empty();
+    const bool in_if = in_block && !blocks_.back().is_for;
+    if (inner.starts_with("if")) {
+      blocks_.emplace_back();
+      begin_branch(inner.substr(2));
+    } else if (inner.starts_with("elif") && in_if) {
+      end_branch();
+      begin_branch(inner.substr(4));
+    } else if (inner == "else" && in_if) {
+      end_branch();
+      begin_branch("");
+    } else if (inner == "endif" && in_if) {
+      end_branch();
+      end_if();
+    } else if (inner == "endfor" && in_block && !in_if) {
+      const bool is_empty = blocks_.back().branches.front() + 1 == pieces_.size();
+      is_empty ? pieces_.pop_back() : pieces_.push_back(piece);
+      blocks_.pop_back();
+    } else {
+      if (inner.starts_with("for")) blocks_.push_back({true, {pieces_.size()}});
+      pieces_.push_back(std::move(piece));
     }
   }
-  void enter(const std::string& condition, const std::string& piece) {
-    Branch& branch = branches_.back();
+  // An else has no condition.
+  void begin_branch(const std::string& condition) {
+    Block& block = blocks_.back();
+    const std::string quoted = in_quotes(condition);
     const bool is_left_over =
-        branch.has_plain_assistant && condition == "message['role']=='assistant'";
-    branch.is_reached = !needs_tools(condition) && !is_left_over;
-    branch.of_prompt = condition == "add_generation_prompt" ||
-                       condition == "loop.lastandadd_generation_prompt";
-    if (condition.find("message['role']=='assistant'andnotmessage.tool_calls") !=
+        block.took_plain_assistants && quoted == "message['role']=='assistant'";
+    block.of_tools = needs_tools(quoted) || is_left_over;
+    if (quoted.find("message['role']=='assistant'andnotmessage.tool_calls") !=
         std::string::npos) {
-      branch.has_plain_assistant = true;
+      block.took_plain_assistants = true;
     }
-    add(piece);
+    const std::string keyword = block.branches.empty() ? "{%if" : "{%elif";
+    block.branches.push_back(pieces_.size());
+    pieces_.push_back(condition.empty() ? kElse : keyword + condition + "%}");
+  }
+  void end_branch() {
+    Block& block = blocks_.back();
+    const size_t begin = block.branches.back();
+    const bool refused = begin + 1 < pieces_.size() && refuses(pieces_[begin + 1]);
+    if (!block.of_tools && !refused) return;
+    pieces_.resize(begin);
+    block.branches.pop_back();
+  }
+  void end_if() {
+    std::vector<size_t>& branches = blocks_.back().branches;
+    while (!branches.empty() && branches.back() + 1 == pieces_.size()) {
+      pieces_.pop_back();
+      branches.pop_back();
+    }
+    if (!branches.empty() && pieces_[branches.front()] == kElse) {
+      pieces_[branches.front()].clear();  // dropped at the end
+    } else if (!branches.empty()) {
+      pieces_.emplace_back("{%endif%}");
+    }
+    blocks_.pop_back();
   }
 
-  std::string_view rest_;
-  std::vector<Branch> branches_;
+  std::string_view form_;
+  size_t at_ = 0;
+  size_t expression_ = 0, statement_ = 0;  // the next ones
+  std::vector<Block> blocks_;
   std::vector<std::string> pieces_;
 };
 

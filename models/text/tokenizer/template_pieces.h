@@ -11,10 +11,10 @@
 namespace tidemark::tokenizers {
 
 // The expressions, statements and texts of a form (jinja_form.h), in order. Left out: branches
-// that chats without tools do not reach, raise_exception, and else, endif and endfor. An
-// expression that only a generation prompt has begins with kPromptMark.
+// that only chats with tools reach, branches that refuse a chat (raise_exception), and loops
+// without content. If that leaves an else alone, its content stands by itself. Takes time that
+// grows with the size of the form.
 std::vector<std::string> template_pieces(std::string_view form);
-inline constexpr std::string_view kPromptMark = "prompt:";
 
 // A piece with ' for the quotes of a form.
 std::string in_quotes(std::string piece);

@@ -216,14 +216,11 @@ std::string tokenizer_json(const std::string& file, const GgufVocabulary& vocabu
   return TokenizerWriter(vocabulary).run().dump(1) + "\n";
 }
 
-void save_gguf_tokenizer(const std::string& gguf, const std::string& folder) {
+std::vector<NamedText> gguf_tokenizer_files(const std::string& gguf) {
   const ModelTokenizer model = open_tokenizer(gguf);  // checks the vocabulary
   GgufFile file(gguf);
   const GgufVocabulary vocabulary = read_gguf_vocabulary(file);
-  const auto write = [&](const char* name, const std::string& text) {
-    write_text_file((std::filesystem::path(folder) / name).string(), text);
-  };
-  write("tokenizer.json", tokenizer_json(gguf, vocabulary));
+  std::string tokenizer = tokenizer_json(gguf, vocabulary);
 
   OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"},
                      {"clean_up_tokenization_spaces", false}};
@@ -243,9 +240,20 @@ void save_gguf_tokenizer(const std::string& gguf, const std::string& folder) {
     generation["eos_token_id"] = std::vector<int32_t>(model.stops.begin(), model.stops.end());
   }
   constexpr const char* kTemplate = "tokenizer.chat_template";
-  if (file.has(kTemplate)) config["chat_template"] = file.text(kTemplate);
-  write("tokenizer_config.json", config.dump(2) + "\n");
-  write("generation_config.json", generation.dump(2) + "\n");
+  if (file.has(kTemplate)) {
+    const std::string chat = file.text(kTemplate);
+    if (!is_utf8(chat)) throw DataError(gguf, std::string(kTemplate) + " is not UTF-8");
+    config["chat_template"] = chat;
+  }
+  return {{"tokenizer.json", std::move(tokenizer)},
+          {"tokenizer_config.json", config.dump(2) + "\n"},
+          {"generation_config.json", generation.dump(2) + "\n"}};
+}
+
+void save_gguf_tokenizer(const std::string& gguf, const std::string& folder) {
+  for (const auto& [name, text] : gguf_tokenizer_files(gguf)) {
+    write_text_file((std::filesystem::path(folder) / name).string(), text);
+  }
 }
 
 }  // namespace tidemark

@@ -4,18 +4,27 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "models/text/tokenizer/tokenizer_gguf.h"
 
 namespace tidemark {
 
-// The tokenizer.json of a vocabulary that tokenizer_from_gguf() accepts: both give the same
-// ids. `file` is used in messages. Throws DataError for pieces that are not UTF-8.
+// The tokenizer.json of a vocabulary that tokenizer_from_gguf() accepts. Both give the same
+// ids, unless a text can be cut into overlapping pieces of equal scores: the file orders such
+// pieces by the ids of their parts, tokenizer_from_gguf() by their place in the text. `file` is
+// used in messages. Throws DataError for pieces that are not UTF-8.
 std::string tokenizer_json(const std::string& file, const GgufVocabulary& vocabulary);
 
-// Writes tokenizer.json, tokenizer_config.json, with the chat template, and
-// generation_config.json, with the tokens at which generation stops, into an existing folder.
-// Throws DataError.
+struct NamedText {
+  std::string name, text;
+};
+// tokenizer.json, tokenizer_config.json, with the chat template, and generation_config.json,
+// with the tokens at which generation stops. Throws DataError, also for what is not UTF-8.
+std::vector<NamedText> gguf_tokenizer_files(const std::string& gguf);
+
+// Writes these files into an existing folder; none if gguf_tokenizer_files() throws. Throws
+// DataError.
 void save_gguf_tokenizer(const std::string& gguf, const std::string& folder);
 
 }  // namespace tidemark

@@ -142,6 +142,95 @@ TEST(ChatTemplate, NamesWhatItDoesNotUnderstand) {
               HasSubstr("'{%iftoolsisnone%}'"));
 }
 
+// Each has only pieces of its family, but Jinja leaves out turns, or writes something else.
+TEST(ChatTemplate, RefusesKnownPiecesInOtherPlaces) {
+  const std::string turn =
+      "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n'}}";
+  const std::string open = "{% for message in messages %}", close = "{% endfor %}";
+  const std::string prompt =
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+  const std::string loop = open + turn + close;
+  const auto only = [](const std::string& condition, const std::string& text) {
+    return "{% if " + condition + " %}" + text + "{% endif %}";
+  };
+  EXPECT_EQ(fault_of(loop + prompt), "");
+  for (const std::string& other :
+       {open + only("message['role'] == 'user'", turn) + close + prompt,
+        open + only("not (loop.first and message['role'] == 'system')", turn) + close + prompt,
+        "{% set messages = messages[1:] %}" + loop + prompt, prompt + loop,
+        open + turn + prompt + close, loop + loop + prompt, open + turn + turn + close + prompt,
+        only("add_generation_prompt", loop) + prompt,
+        only("messages[0]['role'] == 'system'", "{{ bos_token }}") + loop + prompt,
+        open + only("loop.first", "{{ bos_token }}") + turn + close + prompt,
+        open + turn + prompt, loop + prompt + "{% endif %}", loop + "{% else %}" + prompt,
+        // These hold without tools.
+        only("'tool_calls' in message == false", "{{ 'x' }}") + loop + prompt,
+        only("tools is defined", "{{ 'x' }}") + loop + prompt,
+        only("toolsmith", "{{ 'x' }}") + loop + prompt,
+        only("message['role'] == 'tool' == false", "{{ 'x' }}") + loop + prompt,
+        only("tools and x or y", "{{ 'x' }}") + loop + prompt,
+        only("x", "{{ raise_exception('a') if false else 'x' }}") + loop + prompt,
+        "{{ raise_exception('a') }}" + loop + prompt}) {
+    EXPECT_THAT(fault_of(other), HasSubstr("is not understood")) << other;
+  }
+  EXPECT_EQ(fault_of(only("tools", "{{ 'x' }}") + open +
+                     only("message['role'] == 'x'", "{{ raise_exception('y') }}") + turn +
+                     close + prompt),
+            "");
+
+  // Llama 2 with another condition for its default, and Mistral with other turns.
+  const std::string llama2 = golden_chats()["chats"][3]["template"];
+  const auto changed = [](std::string text, const std::string& what, const std::string& by) {
+    return text.replace(text.find(what), what.size(), by);
+  };
+  const std::string preset =
+      " %}{% set loop_messages = messages %}{% set system_message = 'DEFAULT_SYSTEM_MESSAGE' "
+      "%}{% else %}";
+  EXPECT_EQ(fault_of(changed(llama2, "{% else %}",
+                             "{% elif USE_DEFAULT_PROMPT == true and not '<<SYS>>' in "
+                             "messages[0]['content']" +
+                                 preset)),
+            "");
+  EXPECT_THAT(fault_of(changed(llama2, "{% else %}",
+                               "{% elif USE_DEFAULT_PROMPT == true or true" + preset)),
+              HasSubstr("has '{%elifUSE_DEFAULT_PROMPT==trueortrue%}'"));
+  const std::string mistral = golden_chats()["chats"][9]["template"];
+  EXPECT_EQ(fault_of(mistral), "");
+  EXPECT_THAT(
+      fault_of(changed(mistral, "in loop_messages", "in loop_messages | rejectattr('role')")),
+      HasSubstr("rejectattr"));
+}
+
+// Not even large templates that are made for it take long, or much of the stack.
+TEST(ChatTemplate, HostileTemplatesAreRefused) {
+  const auto repeated = [](const std::string& text, size_t bytes) {
+    std::string all;
+    while (all.size() + text.size() <= bytes) all += text;
+    return all;
+  };
+  constexpr size_t kMost = 1 << 20;
+  EXPECT_THAT(fault_of(std::string(kMost + 1, 'a')), HasSubstr("more than 1 MiB"));
+  EXPECT_THAT(fault_of("{% if tools" + repeated(" or tools", kMost - 20) + " %}"),
+              HasSubstr("known family"));
+  for (const char* const part :
+       {"a", " ", "{{a}}", "{%a%}", "{%if a%}", "{%if a%}{{a}}", "{%if a%}{%endif%}",
+        "{%if a%}x", "{%for a%}", "{##}", "message.role", "{{message.content}}", "{{'a'+'b'}}",
+        "{{'", "{%-a%} "}) {
+    for (const char* const begin : {"x", "{{'"}) {
+      EXPECT_NE(fault_of(begin + repeated(part, kMost - 3)), "") << begin << part;
+    }
+  }
+  const std::string blanks(kMost / 2, ' ');
+  for (const char* const part : {"{##}", "{%a%}", "{#-#}", "{{a}} "}) {
+    EXPECT_NE(fault_of(blanks + repeated(part, kMost / 2)), "") << part;
+    EXPECT_NE(fault_of('x' + blanks + repeated(part, kMost / 2 - 1)), "") << part;
+    EXPECT_NE(fault_of(blanks.substr(1) + 'x' + repeated(part, kMost / 2)), "") << part;
+  }
+  const std::string nested =
+      repeated("{%if a%}{{a}}", kMost / 2) + repeated("{%endif%}", kMost / 2);
+  EXPECT_NE(fault_of(nested), "");
+}
+
 TEST(JinjaForm, LayoutDoesNotMatter) {
   const std::string form = tokenizers::jinja_form("{%if a%}{{'x\n'+b}}{%endif%}");
   EXPECT_TRUE(tokenizers::has_part(form, "{{'x\n'+b}}"));
@@ -171,6 +260,24 @@ TEST(ChatTemplate, ReadsATokenizerConfig) {
   config.erase("chat_template");
   write_text_file(path, config.dump());
   EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<|assistant|>\nx<end>\n");
+}
+
+// Qwen's configurations have a bos_token of null, for which Jinja writes nothing.
+TEST(ChatTemplate, WithoutABeginningTokenNothingIsWritten) {
+  const std::string path = ::testing::TempDir() + "/tokenizer_config.json";
+  const std::string chatml =
+      "{{ bos_token }}" + golden_chats()["chats"][0]["template"].get<std::string>();
+  const std::string mistral = golden_chats()["chats"][6]["template"];
+  const Messages chat{{"system", "x"}}, users{{"user", "x"}};
+  nlohmann::json config{{"chat_template", chatml}, {"bos_token", nullptr}};
+  write_text_file(path, config.dump());
+  EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<|im_start|>system\nx<|im_end|>\n");
+  config["bos_token"] = "<b>";
+  write_text_file(path, config.dump());
+  EXPECT_EQ(ChatTemplate::read(path).render(chat).text, "<b><|im_start|>system\nx<|im_end|>\n");
+  config = {{"chat_template", mistral}, {"eos_token", "<end>"}};
+  write_text_file(path, config.dump());
+  EXPECT_EQ(ChatTemplate::read(path).render(users).text, "[INST] x [/INST]");
 }
 
 TEST(ChatTemplate, RefusesRolesOutOfTurn) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "models/text/tokenizer/tokenizer_files.h"
 #include "runtime/core/errors.h"
@@ -141,6 +142,15 @@ TEST_F(ModelTokenizerTest, GgufFilesEqualTheFolder) {
   EXPECT_EQ(open_tokenizer(folder_.write("a.gguf", gguf.bytes())).begin_of_text, 1);
 }
 
+TEST_F(ModelTokenizerTest, ChatsOfGgufFilesWithoutABeginningToken) {
+  GgufBuilder gguf = as_gguf(testing::golden_case("smollm2")["tokenizer"]);
+  gguf.text("tokenizer.chat_template", "{{ bos_token }}" + chatml_.get<std::string>());
+  const ModelTokenizer model = open_tokenizer(folder_.write("a.gguf", gguf.bytes()));
+  ASSERT_TRUE(model.chat);
+  const std::vector<ChatMessage> chat{{"system", "x"}};
+  EXPECT_EQ(model.chat->render(chat).text, "<|im_start|>system\nx<|im_end|>\n");
+}
+
 TEST_F(ModelTokenizerTest, GgufFilesWithoutATokenizer) {
   GgufBuilder gguf;
   gguf.text("general.architecture", "llama");
@@ -176,6 +186,21 @@ TEST_F(ModelTokenizerTest, GgufFilesAsFolders) {
   EXPECT_EQ(read("generation_config.json"),
             (json{{"bos_token_id", 1}, {"eos_token_id", {0, 2, 7}}, {"pad_token_id", 5}}));
   EXPECT_EQ(read("tokenizer_config.json")["bos_token"], "<|im_start|>");
+}
+
+// Nothing is written for a file whose texts are not all UTF-8.
+TEST_F(ModelTokenizerTest, GgufFilesThatAreNotUtf8AreNotSaved) {
+  GgufBuilder gguf = as_gguf(testing::golden_case("smollm2")["tokenizer"]);
+  gguf.text("tokenizer.chat_template", chatml_.get<std::string>() + "\xFF");
+  const std::string file = folder_.write("a.gguf", gguf.bytes());
+  EXPECT_NE(open_tokenizer(file).chat_fault, "");
+  try {
+    save_gguf_tokenizer(file, folder_.path());
+    ADD_FAILURE() << "saved";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("tokenizer.chat_template is not UTF-8"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/tokenizer.json"));
 }
 
 // A real file, as transformers reads it: scripts/make_golden.py --only smollm2_tokens.
