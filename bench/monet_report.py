@@ -39,8 +39,8 @@ def report_of(args, part):
 
     def save(contents):
         reports.write_report(path, processor=reports.cpu_name(), **contents)
-    if part == "points":
-        return points.measure(args, save, before)
+    if part in ("points", "ablation"):  # completed, or network by network
+        return PARTS[part].measure(args, save, before)
     return PARTS[part].measure(args, save)
 
 

@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 
 import remat_methods
+import reports
 from monet import problems, published
 
 BATCHES = {**published.BATCHES, "bert-base": 32}
@@ -37,6 +38,7 @@ def capture(args, network, folder):
                         "workspace": sum(max(way["workspace"] for way in node) for node in ways)}
     plain = problems.read(files["recomputation alone"])
     return files, {"network": network, "batch": BATCHES[network], "fixed_bytes": plain["fixed_bytes"],
+                   "evaluations": args.nodes, "seeds": SEEDS, "commit": reports.stamp()["commit"],
                    "keep_all": remat_methods.keep_all(plain), "base_ms": plain["base_time"],
                    "problems": counts}
 
@@ -66,8 +68,11 @@ def measure_one(args, files, entry, share, name, folder):
     return row
 
 
-def measure(args, save):
-    report = {"profile": args.profile, "evaluations": args.nodes, "seeds": SEEDS, "networks": []}
+def measure(args, save, before=None):
+    """`before`: a report whose other networks stay."""
+    report = {"profile": args.profile,
+              "networks": [entry for entry in (before or {}).get("networks", [])
+                           if entry["network"] not in args.networks]}
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder = pathlib.Path(name)
         tasks = []
@@ -84,20 +89,24 @@ def measure(args, save):
 
 
 def over(entry, ms):
-    return 100 * (ms / entry["base_ms"] - 1)
+    """In %, never -0."""
+    return round(100 * (ms / entry["base_ms"] - 1), 2) + 0.0
 
 
-def cell(entry, row):
+def cell(entry, rows, name):
+    """A schedule without an ingredient is one with all, so their bound holds for it too; not where
+    workspaces do not count."""
+    row, bounds = rows[name], [rows[name].get("bound_ms", 0)]
     if "ms" not in row:
         return "none, proven" if row["none"] == "proven" else "none found"
+    if name != "workspaces not counted":
+        bounds.append(rows[ALL].get("bound_ms", 0))
     beyond = row["true_peak"] / row["budget"] - 1
-    return (f"{over(entry, row['ms']):+.2f} % ({over(entry, row['bound_ms']):+.2f} %)"
-            + (f", takes {beyond:+.1%}" if beyond > 0 else ""))
+    return (f"{over(entry, row['ms']):+.2f} % ({over(entry, max(bounds)):+.2f} %)"
+            + (f", takes {beyond:+.1%}" if beyond >= 5e-4 else ""))
 
 
 def least_cell(entry, row):
-    if "least" not in row:
-        return "none found"
     return f"{row['least'] / entry['keep_all']:.3f}" + (", proven" if row["least_is_proven"] else "")
 
 
@@ -108,7 +117,7 @@ def print_tables(report):
         for share in sorted({row["share"] for row in entry["plans"]} - {0}, reverse=True):
             rows = {row["switches"]: row for row in entry["plans"] if row["share"] == share}
             print(f"| {entry['network']}, {entry['batch']} | {share} | "
-                  + " | ".join(cell(entry, rows[name]) for name in SWITCHES) + " |")
+                  + " | ".join(cell(entry, rows, name) for name in SWITCHES) + " |")
     print("\n| network | least share of memory: " + " | ".join(SWITCHES) + " |")
     print("|---" * (len(SWITCHES) + 1) + "|")
     for entry in report["networks"]:

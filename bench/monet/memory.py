@@ -71,8 +71,11 @@ def print_tables(report):
     for entry in report["networks"]:
         pytorch = published.POINTS[entry["network"]][1]
         monet = published.least_gb(entry["network"], MOST)
-        cells = [f"{pytorch}" if pytorch else "-", f"{monet:.2f}" if monet else "-",
-                 f"{monet / pytorch:.2f}" if monet else "-", gb(entry["keep_all"])]
+        cells = ["-"] * 3
+        if monet:
+            at_most = "" if monet[1] else "at most "
+            cells = [f"{pytorch}", f"{at_most}{monet[0]:.2f}", f"{at_most}{monet[0] / pytorch:.2f}"]
+        cells.append(gb(entry["keep_all"]))
         for row in entry["least"].values():
             cells += [gb(row["budget"]), f"{row['budget'] / entry['keep_all']:.2f}"] if row else ["none"] * 2
         print(f"| {entry['network']}, {entry['batch']} | " + " | ".join(cells) + " |")
@@ -86,7 +89,7 @@ def print_tables(report):
             continue
 
         def over(ms, base=entry["base_ms"]):
-            return f"{100 * (ms / base - 1):+.2f} %"
+            return f"{round(100 * (ms / base - 1), 2) + 0.0:+.2f} %"
         ours = made["ours"]
         print(f"| {entry['network']} | {made['peak'] / entry['keep_all']:.2f} | {over(made['ms'])} | "
               + (f"{over(ours['ms'])} ({over(ours['bound_ms'])})" if "ms" in ours else "none") + " | "

@@ -15,12 +15,13 @@ BATCHES = {network: point[0] for network, point in POINTS.items()}
 
 
 def least_gb(network, overhead):
-    """GB at which MONeT's points reach an overhead, between two of them; None: they do not."""
+    """GB at which MONeT's points reach an overhead, between two of them, and whether they do; if not,
+    the least GB that they have. None: there are no points in GB."""
     _, pytorch, series = POINTS[network]
     if pytorch is None:
         return None
     listed = sorted(series.items(), reverse=True)
     for (more, low), (less, high) in zip(listed, listed[1:]):
         if low <= overhead <= high:
-            return more + (less - more) * (overhead - low) / (high - low)
-    return None
+            return more + (less - more) * (overhead - low) / (high - low), True
+    return listed[-1][0], False

@@ -77,9 +77,11 @@ class MonetReport(unittest.TestCase):
                 replay(self.problem, wrong)
 
     def test_published_points_are_interpolated(self):
-        self.assertAlmostEqual(self.published.least_gb("resnet50", 9.31), 6.00)
-        self.assertAlmostEqual(self.published.least_gb("resnet50", 10.63), 5.495)
-        self.assertIsNone(self.published.least_gb("vgg16", 10), "beyond its last point")
+        gb, reached = self.published.least_gb("resnet50", 10.63)
+        self.assertAlmostEqual(gb, 5.495)
+        self.assertTrue(reached)
+        self.assertEqual(self.published.least_gb("vgg16", 10), (5.51, False))
+        self.assertIsNone(self.published.least_gb("unet3d", 10))
 
     def test_a_run_again_belongs_to_the_part_of_the_next_first_run(self):
         kept = [{"node": n, "at_ms": i, "bytes": 10 * (i + 1), "ms": 1, "again": False}
