@@ -74,6 +74,7 @@ struct Flags {
   CaptureRequest capture;
   bool estimate = false;
   bool in_place = false;
+  bool variants = false, no_workspace = false, no_recompute = false;
   int64_t capacity = 0;
   std::optional<Budget> budget;
   bool resident = false;
@@ -384,7 +385,12 @@ int run_graph(const Flags& flags) {
                                : flags.graph;
   if (!flags.save_graph.empty()) write_output(flags.save_graph, tidemark::to_json(graph));
   if (!flags.write_remat.empty()) {
-    write_rematerialization_problem(graph, {name, flags.write_remat, flags.in_place});
+    write_rematerialization_problem(graph, {.name = name,
+                                            .file = flags.write_remat,
+                                            .in_place = flags.in_place,
+                                            .variants = flags.variants,
+                                            .workspace = !flags.no_workspace,
+                                            .recompute = !flags.no_recompute});
     return kDone;
   }
   if (flags.budget) {
@@ -497,9 +503,21 @@ int run(int argc, char** argv) {
                  "Write the plan to FILE as a schedule that a session could run, together with "
                  "the step; persistent storages are kept apart. With --budget: a schedule that "
                  "computes again what does not fit, by --method as for --remat");
-  app.add_option("--write-remat", flags.write_remat,
-                 "Write the step to FILE as a rematerialisation problem for --remat, with some "
-                 "budgets to try, and stop; --in-place adds variants that run in place");
+  auto* write_remat = app.add_option(
+      "--write-remat", flags.write_remat,
+      "Write the step to FILE as a rematerialisation problem for --remat, with some "
+      "budgets to try, and stop; --in-place adds variants that run in place");
+  app.add_flag(
+         "--same-bit-variants", flags.variants,
+         "Add backward operators that read other values to the same bits, as MONeT selects "
+         "them: ReLU's gradient from its input or from signs, max pooling's from its input. "
+         "For planning alone: no session runs them")
+      ->needs(write_remat);
+  app.add_flag("--no-workspace", flags.no_workspace,
+               "Count no operator's workspace, as Checkmate does")
+      ->needs(write_remat);
+  app.add_flag("--no-recompute", flags.no_recompute, "Allow every node a single run")
+      ->needs(write_remat);
   auto* show =
       app.add_option(
              "--show", flags.show,

@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "examples/common/bundled.h"
 #include "examples/common/console.h"
@@ -15,6 +16,7 @@
 #include "runtime/planner/papers/remat/integer_bound.h"
 #include "runtime/planner/papers/remat/remat_methods.h"
 #include "runtime/planner/papers/remat/run_sequence.h"
+#include "runtime/planner/papers/remat/same_bit_variants.h"
 #include "runtime/planner/papers/remat/step_by_method.h"
 #include "runtime/planner/remat/problem_from_step.h"
 #include "runtime/planner/remat/remat_planner.h"
@@ -144,8 +146,17 @@ int plan_rematerialization(const RematRequest& request) {
 }
 
 void write_rematerialization_problem(const StepTrace& trace, const WriteRematRequest& request) {
-  Problem problem =
-      planner::remat::problem_from_step(trace, {.in_place = request.in_place}).problem;
+  const planner::remat::StepProblem step =
+      planner::remat::problem_from_step(trace, {.in_place = request.in_place,
+                                                .workspace = request.workspace,
+                                                .recompute = request.recompute});
+  Problem problem = step.problem;
+  int offered = 0;
+  if (request.variants) {
+    planner::remat::SameBitVariants made = add_same_bit_variants(trace, step);
+    problem = std::move(made.problem);
+    offered = made.offered;
+  }
   problem.name = request.name;
   check_problem(problem);
   std::vector<Run> runs;
@@ -161,6 +172,8 @@ void write_rematerialization_problem(const StepTrace& trace, const WriteRematReq
   print_out("{}: {} nodes, {} fixed, {} keeping everything\n", request.name,
             problem.nodes.size(), format_bytes(Bytes(problem.fixed_bytes)),
             format_bytes(Bytes(keep_all)));
+  if (request.variants)
+    print_out("{} variants of operators that give the same bits\n", offered);
 }
 
 int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& request) {

@@ -33,6 +33,9 @@ int plan_rematerialization(const RematRequest& request);
 struct WriteRematRequest {
   std::string name, file;
   bool in_place = false;  // with variants that overwrite an input
+  bool variants = false;  // with papers/remat/same_bit_variants.h
+  bool workspace = true;  // off: no operator has one
+  bool recompute = true;  // off: every node runs once
 };
 
 // Writes the step as a rematerialisation problem, with budgets between its fixed bytes and what

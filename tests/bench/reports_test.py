@@ -97,6 +97,43 @@ class PapersReport(unittest.TestCase):
         self.assertIn("`async`, `backward`", self.change("ablation", all_alike)["The repairs, ResNet-50, batch 256"])
 
 
+class MonetReport(unittest.TestCase):
+    load(BENCH / "monet_report.py")
+    problems, published, layers = (sys.modules[f"monet.{n}"] for n in ("problems", "published", "layers"))
+    # a(10) -> b(20) -> c(5), which may overwrite b; its first variant needs 8 more.
+    problem = {"fixed_bytes": 100, "nodes": [
+        {"name": "a", "bytes": 10, "time": 1},
+        {"name": "b", "bytes": 20, "time": 2, "inputs": [0]},
+        {"name": "c", "bytes": 5, "time": 4, "adds_fixed": 3, "once": True, "inputs": [0, 1], "variants": [
+            {"workspace": 8}, {"overwrites": 1, "workspace": -5, "when": "first"}]}]}
+
+    def test_a_schedule_is_replayed(self):
+        replay = self.problems.replay
+        self.assertEqual(replay(self.problem, self.problems.keep_all(self.problem)),
+                         [(0, 110, 1), (1, 130, 2), (2, 146, 4)])
+        again = [["compute", 0], ["compute", 1, 0], ["free", 0], ["compute", 0], ["compute", 2, 1]]
+        self.assertEqual([held for _, held, _ in replay(self.problem, again)], [110, 130, 130, 133])
+        for wrong in ([["compute", 1]], [["free", 0]], [["compute", 0], ["compute", 0]],
+                      [["compute", 0], ["compute", 1], ["compute", 2, 0], ["free", 2], ["compute", 2, 0]]):
+            with self.assertRaises(ValueError):
+                replay(self.problem, wrong)
+
+    def test_published_points_are_interpolated(self):
+        gb, reached = self.published.least_gb("resnet50", 10.63)
+        self.assertAlmostEqual(gb, 5.495)
+        self.assertTrue(reached)
+        self.assertEqual(self.published.least_gb("vgg16", 10), (5.51, False))
+        self.assertIsNone(self.published.least_gb("unet3d", 10))
+
+    def test_a_run_again_belongs_to_the_part_of_the_next_first_run(self):
+        kept = [{"node": n, "at_ms": i, "bytes": 10 * (i + 1), "ms": 1, "again": False}
+                for i, n in enumerate("abcdefghijkl")]
+        ours = [*kept[:11], {**kept[0], "again": True, "bytes": 7, "ms": 2}, {**kept[11], "bytes": 5}]
+        rows = self.layers.parts({"kept": kept, "ours": ours, "base_ms": 12})
+        self.assertEqual([row["again_ms"] for row in rows], [0] * 11 + [2])
+        self.assertEqual((rows[11]["kept"], rows[11]["ours"], rows[11]["nodes"]), (120, 7, ["l"]))
+
+
 class LargestBatch(unittest.TestCase):
     largest = staticmethod(load(BENCH / "peers" / "torch_resnet.py").largest)
 

@@ -289,6 +289,52 @@ TEST_F(PlanGraphTest, WritesACapturedStepAsARematerialisationProblem) {
             2);
 }
 
+// Each part of the model that MONeT's ablation switches, on a real step.
+TEST_F(PlanGraphTest, WritesProblemsWithoutAPartOfTheModel) {
+  const std::string step = "--model resnet18 --batch 2 --image-size 32 ";
+  // ResNet-18 has eight ReLUs behind an addition, and for small images no pooling.
+  struct Counts {
+    int nodes = 0, once = 0, in_place = 0, variants = 0, signs = 0;
+    int64_t workspace = 0;
+  };
+  const auto count = [&](const std::string& flags) {
+    const Outcome made = run(step + "--write-remat " + file("step.json") + flags);
+    EXPECT_EQ(made.code, 0) << made.said;
+    const nlohmann::json problem = nlohmann::json::parse(read("step.json"));
+    Counts counts;
+    for (const auto& node : problem["nodes"]) {
+      const std::string name = node["name"];
+      ++counts.nodes;
+      counts.once += node.value("once", false) ? 1 : 0;
+      counts.signs += name.ends_with(".signs") ? 1 : 0;
+      counts.variants += static_cast<int>(node["variants"].size());
+      for (const auto& variant : node["variants"]) {
+        counts.in_place += variant.contains("overwrites") ? 1 : 0;
+      }
+      if (name.starts_with("conv2d")) {
+        counts.workspace += node["variants"][0].value("workspace", int64_t{0});
+      }
+    }
+    return counts;
+  };
+  const Counts plain = count("");
+  EXPECT_EQ(plain.signs, 0);
+  EXPECT_GT(plain.workspace, 0);
+  const Counts variants = count(" --same-bit-variants");
+  EXPECT_EQ(variants.signs, 8);
+  EXPECT_EQ(variants.variants - plain.variants, 8 + 8) << "a rider and a variant each";
+  EXPECT_EQ(variants.workspace, plain.workspace);
+  EXPECT_EQ(variants.in_place, plain.in_place);
+  EXPECT_GT(count(" --in-place").in_place, plain.in_place);
+  EXPECT_EQ(count(" --no-workspace").workspace, 0);
+  const Counts single = count(" --no-recompute");
+  EXPECT_LT(plain.once, plain.nodes);
+  EXPECT_EQ(single.once, plain.nodes);
+  for (const char* flag : {"--same-bit-variants", "--no-workspace", "--no-recompute"}) {
+    EXPECT_EQ(run(step + flag).code, 2) << flag;
+  }
+}
+
 TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
   const std::string step = "--model resnet18 --batch 4 --image-size 64 ";
   ASSERT_EQ(run(step + "--write-remat " + file("step.json")).code, 0);

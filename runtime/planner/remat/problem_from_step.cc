@@ -38,6 +38,7 @@ class StepConverter {
     for (NodeId i = 0; i < problem.size(); ++i) {
       Node& node = problem.nodes[i];
       node.required |= is_read_[i] == 0 && node.rider_of == kNoNode;
+      node.once |= !options_.recompute;
       problem.base_time += node.variants[0].time;
     }
     return std::move(result_);
@@ -88,7 +89,7 @@ class StepConverter {
     node.name = std::string(op.name) + "." + std::to_string(k);
     Variant variant;
     variant.time = static_cast<double>(op.cost.count()) * 1e-6;
-    variant.workspace = op.workspace.count();
+    if (options_.workspace) variant.workspace = op.workspace.count();
     for (const StepTrace::Input& input : op.inputs) {
       if (holder_[input.storage] != kNoNode) variant.inputs.push_back(holder_[input.storage]);
     }

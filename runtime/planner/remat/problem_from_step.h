@@ -31,9 +31,13 @@ struct StepProblem {
   std::vector<std::vector<uint32_t>> value{};  // by node: the storages of its value
 };
 
+// Parts of the model, each of which can be left out to see what it is worth. Only `in_place`
+// and `riders` may be off where the solution becomes a schedule (step_schedule.h).
 struct StepProblemOptions {
   bool in_place = true;
-  bool riders = true;  // off: all outputs of a call are one value
+  bool riders = true;     // off: all outputs of a call are one value
+  bool workspace = true;  // off: as if no call needed a workspace
+  bool recompute = true;  // off: each node runs at most once
 };
 
 // Times in ms. REQUIRES: trace_violations() finds nothing.

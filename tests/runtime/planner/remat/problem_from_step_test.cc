@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "runtime/planner/io/remat_json.h"
 #include "runtime/planner/io/remat_problem_json.h"
 #include "runtime/planner/papers/remat/two_pass.h"
@@ -96,6 +101,52 @@ TEST(ProblemFromStep, SplitsWhatIsReadLater) {
   EXPECT_THAT(nodes[6].variants[0].inputs, ElementsAre(3, 5));
   EXPECT_NO_THROW(check_problem(made.problem));
   EXPECT_NO_THROW(read_two_pass(made.problem));
+}
+
+// Fields that differ between two problems of the same nodes, as "node.field".
+std::vector<std::string> differences(const Problem& a, const Problem& b) {
+  std::vector<std::string> found;
+  EXPECT_EQ(a.size(), b.size());
+  for (NodeId i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const Node &x = a.nodes[i], &y = b.nodes[i];
+    const auto note = [&](bool same, const char* field) {
+      if (!same) found.push_back(std::to_string(i) + "." + field);
+    };
+    note(x.once == y.once, "once");
+    note(x.variants.size() == y.variants.size(), "variants");
+    for (size_t v = 0; v < std::min(x.variants.size(), y.variants.size()); ++v) {
+      note(x.variants[v].workspace == y.variants[v].workspace, "workspace");
+    }
+    note(std::tie(x.bytes, x.required, x.adds_fixed, x.rider_of, x.after) ==
+             std::tie(y.bytes, y.required, y.adds_fixed, y.rider_of, y.after),
+         "others");
+  }
+  return found;
+}
+
+TEST(ProblemFromStep, EachPartOfTheModelCanBeLeftOut) {
+  StepTrace trace = step();
+  trace.ops[1].workspace = Bytes(5);
+  trace.ops[4].workspace = Bytes(7);
+  trace.storages[7].size = trace.storages[6].size;
+  trace.ops[5].may_overwrite = {6};  // norm_grad's dg may take the place of dx
+  trace.ops[5].released = {6};
+  const Problem whole = problem_from_step(trace).problem;
+  const auto without = [&](const StepProblemOptions& options) {
+    return differences(whole, problem_from_step(trace, options).problem);
+  };
+  EXPECT_THAT(without({}), IsEmpty());
+  EXPECT_THAT(without({.in_place = false}), ElementsAre("5.variants"));
+  EXPECT_THAT(without({.workspace = false}), ElementsAre("0.workspace", "3.workspace"));
+  // The others run once in any case: they write in place, or read.
+  EXPECT_THAT(without({.recompute = false}),
+              ElementsAre("0.once", "1.once", "3.once", "4.once", "5.once"));
+  // What a workspace stands for beside the operator's own stays: a rider's bytes, and the value
+  // that is overwritten.
+  const auto nodes = problem_from_step(trace, {.workspace = false}).problem.nodes;
+  EXPECT_EQ(nodes[0].variants[0].workspace, 0);
+  EXPECT_EQ(nodes[2].variants[0].workspace, -20);
+  EXPECT_EQ(nodes[3].variants[0].workspace, 30);
 }
 
 TEST(RematProblemJson, IsReadAgain) {
