@@ -421,9 +421,9 @@ Json timeline(const PaperModel& model, const std::string& policy, double saving,
   const auto busy = [&](std::vector<double>& of, const EventRecord& event) {
     for (size_t i = bin(event.start); i <= bin(event.end); ++i) {
       const double left = static_cast<double>(begin.count()) + width * static_cast<double>(i);
-      const double overlap = std::min(left + width, static_cast<double>(event.end.count())) -
+      const double shared = std::min(left + width, static_cast<double>(event.end.count())) -
                              std::max(left, static_cast<double>(event.start.count()));
-      of[i] += std::max(0.0, overlap) / width;
+      of[i] += std::max(0.0, shared) / width;
     }
   };
   int64_t offloads = 0, reloads = 0, evictions = 0, recomputes = 0;
