@@ -422,7 +422,7 @@ Json timeline(const PaperModel& model, const std::string& policy, double saving,
     for (size_t i = bin(event.start); i <= bin(event.end); ++i) {
       const double left = static_cast<double>(begin.count()) + width * static_cast<double>(i);
       const double shared = std::min(left + width, static_cast<double>(event.end.count())) -
-                             std::max(left, static_cast<double>(event.start.count()));
+                            std::max(left, static_cast<double>(event.start.count()));
       of[i] += std::max(0.0, shared) / width;
     }
   };
