@@ -61,7 +61,9 @@ class TextModelTest : public ::testing::TestWithParam<std::string> {
 
   static constexpr int64_t kVocabulary = 1000;
 
-  Session session_{{.device = "sim:a100-80gb", .policy = "none"}};
+  // Some networks are larger than any device.
+  Session session_{
+      {.device = "sim:a100-80gb", .budget = Bytes(int64_t{1} << 41), .policy = "none"}};
   const TextModelInfo& model_ = text_model(GetParam());
 };
 

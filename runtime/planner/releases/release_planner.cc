@@ -103,12 +103,13 @@ class ReleasePlanner {
                kMaxShortfallTime * static_cast<double>(schedule.time.count());
   }
 
-  // A search that begins with a draft by next use tends to end worse, because few changes
-  // improve it, so one is taken only where the other kind takes far longer. That happens in
-  // steps whose weights do not fit, as its copies have to span the moment of the peak.
-  std::vector<PlannedRelease> first_draft(const PlanLimits& within) {
-    std::vector<PlannedRelease> best = draft_releases(step_, within).releases;
-    if (limits_.tier_space == Bytes(0)) return best;
+  // The drafts to begin with: one made for the moment of the peak and, if that takes far
+  // longer, one by next use too. It does in steps whose weights do not fit, as its copies have
+  // to span that moment. Neither is better in general: a search ends worse where few changes
+  // improve the draft.
+  std::vector<std::vector<PlannedRelease>> first_drafts(const PlanLimits& within) {
+    std::vector<std::vector<PlannedRelease>> drafts{draft_releases(step_, within).releases};
+    if (limits_.tier_space == Bytes(0)) return drafts;
     StepSimulator simulator(trace_, step_, within);
     simulator.set_shortfall_price(kPriceOfDrafts);
     const auto cost_of = [&](const std::vector<PlannedRelease>& draft) {
@@ -116,27 +117,39 @@ class ReleasePlanner {
       work_ += outcome.calls;
       return outcome.cost;
     };
-    double least = cost_of(best) / kFarLonger;
+    double least = cost_of(drafts.front()) / kFarLonger;
     for (const double price : kPricesOfCopies) {
       if (stopped()) break;
       std::vector<PlannedRelease> draft = draft_by_next_use(step_, within, price);
       const double cost = cost_of(draft);
       if (cost >= least) continue;
       least = cost;
-      best = std::move(draft);
+      drafts.resize(2);
+      drafts.back() = std::move(draft);
     }
-    return best;
+    return drafts;
   }
 
   // Searches without deciding where blocks lie.
   Found search_within(Bytes room, std::vector<PlannedRelease> draft) {
     PlanLimits within = limits_;
     within.space = room;
-    const bool first = draft.empty();
-    if (first) draft = first_draft(within);
-    SearchResult searched =
-        search_releases(trace_, step_, within, draft, first ? effort_ : effort_ / 2, stop_);
-    work_ += searched.calls;
+    const bool begins_anew = draft.empty();
+    std::vector<std::vector<PlannedRelease>> drafts;
+    if (begins_anew) {
+      drafts = first_drafts(within);
+    } else {
+      drafts.push_back(std::move(draft));
+    }
+    const int64_t effort =
+        begins_anew ? effort_ / static_cast<int64_t>(drafts.size()) : effort_ / 2;
+    SearchResult searched;
+    for (const std::vector<PlannedRelease>& begin : drafts) {
+      SearchResult found = search_releases(trace_, step_, within, begin, effort, stop_);
+      work_ += found.calls;
+      const bool is_first = &begin == &drafts.front();
+      if (is_first || found.expected.cost < searched.expected.cost) searched = std::move(found);
+    }
     Found found;
     found.releases = std::move(searched.releases);
     found.possible = StepSimulator(trace_, step_, within)
