@@ -188,6 +188,11 @@ bool is_plain_tide(const SessionOptions& options) {
   return options.policy == "tide" && options.delta.filter.empty();
 }
 
+// Whether a dry run may choose this policy in place of another.
+bool may_replace(const PolicyInfo& policy) {
+  return policy.name != "tide" && !policy.reference;
+}
+
 // Like completing_schedule(). Half of the work is left for trying the best-ranked policies, and
 // a quarter for the quickest policy without plans, in case all else takes too much. Of a
 // program that is too long to rank policies, tide over its usual fallback policy is tried
@@ -422,13 +427,12 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
     return without_disk && without_disk->step <= limits.step;
   };
   const auto policies_tried = policies();
-  const bool is_worth_it = is_tide ? std::none_of(policies_tried.begin(), policies_tried.end(),
-                                                  [&](const PolicyInfo& policy) {
-                                                    return policy.name != "tide" &&
-                                                           !policy.reference &&
-                                                           is_quick(policy.name);
-                                                  })
-                                   : !is_quick(its_own);
+  const bool is_worth_it =
+      is_tide ? std::none_of(policies_tried.begin(), policies_tried.end(),
+                             [&](const PolicyInfo& policy) {
+                               return may_replace(policy) && is_quick(policy.name);
+                             })
+              : !is_quick(its_own);
   std::optional<SessionOptions> sparing;
   if (!is_worth_it) {
     limits.work = kAnyNumber;
@@ -467,7 +471,7 @@ std::optional<SessionOptions> completing_schedule(const SessionOptions& options,
   };
   std::vector<Ranked> others;
   for (const PolicyInfo& policy : policies()) {
-    if (policy.name == options.policy || policy.name == "tide" || policy.reference) continue;
+    if (policy.name == options.policy || !may_replace(policy)) continue;
     SessionOptions other = options;
     other.policy = policy.name;
     if (const auto result = trial(other, kRankingRounds)) {

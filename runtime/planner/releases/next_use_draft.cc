@@ -12,12 +12,6 @@ namespace {
 
 constexpr uint32_t kNone = StepTable::kNone;
 
-// Storages smaller than this share (1/n) of the space stay.
-constexpr int64_t kSmallest = 4096;
-
-// Recomputations that take more than this share (1/n) of the step are not planned.
-constexpr int64_t kLongest = 16;
-
 // One direction of the link: the time in each call that no copy has booked.
 class Link {
  public:
@@ -75,7 +69,7 @@ class Draft {
         limits_(limits),
         price_(price),
         calls_(static_cast<uint32_t>(step.calls.size())),
-        longest_(step.duration.count() / kLongest),
+        longest_(step.duration.count() / kMaxRecomputeShare),
         out_(step),
         in_(step),
         items_(step.items.size()),
@@ -138,7 +132,7 @@ class Draft {
     live_ -= bytes(i);
   }
   void offer(uint32_t i, uint32_t needed) {
-    if (bytes(i) < limits_.space.count() / kSmallest) return;
+    if (bytes(i) < limits_.space.count() / kSmallestGap) return;
     items_[i].needed = needed;
     items_[i].offered = true;
     offers_.insert(offer_of(i));
@@ -207,7 +201,7 @@ class Draft {
       planned.action = Release::kEvict;
       planned.reload_at = 0;
       comes_back_[state.needed].push_back(i);
-      bring_sources(i, planned.to, call);
+      bring_sources(planned.to, call);
     } else {
       offload(planned, call);
     }
@@ -273,10 +267,12 @@ class Draft {
     return call < item(i).end && (item(i).existed_before() || call > item(i).begin);
   }
 
-  // Time to recompute the item for `call`, with all that has to be recomputed for it.
+  // Time to recompute the item for `call`, with all that has to be recomputed for it. Lists in
+  // sources_ what is read besides.
   std::optional<Nanos> time_again(uint32_t i, uint32_t call) {
     Nanos time{0};
     ++walk_;
+    sources_.clear();
     std::vector<uint32_t> pending{i};
     while (!pending.empty()) {
       const StepTable::Item& it = item(pending.back());
@@ -289,28 +285,18 @@ class Draft {
         const PlannedRelease* gap = away(input, call);
         if (gap && gap->to == calls_) return std::nullopt;  // not back in this step
         const bool is_evicted = gap && gap->action == Release::kEvict;
-        if (!lives(input, call) || is_evicted) pending.push_back(input);
+        (!lives(input, call) || is_evicted ? pending : sources_).push_back(input);
       }
     }
     return time;
   }
-  // What the recomputation reads has to be there by then.
-  void bring_sources(uint32_t i, uint32_t needed, uint32_t call) {
-    ++walk_;
-    std::vector<uint32_t> pending{i};
-    while (!pending.empty()) {
-      const uint32_t producer = item(pending.back()).producer;
-      pending.pop_back();
-      if (producer == kNone || std::exchange(seen_[producer], walk_) == walk_) continue;
-      for (const uint32_t input : step_.inputs(producer)) {
-        const PlannedRelease* gap = away(input, needed);
-        if (!lives(input, needed) || (gap && gap->action == Release::kEvict)) {
-          pending.push_back(input);
-        } else if (gap) {
-          bring_earlier(input, needed, call);
-        } else {
-          want(input, needed);
-        }
+  // What the recomputation looked at last reads has to be there by then.
+  void bring_sources(uint32_t needed, uint32_t call) {
+    for (const uint32_t source : sources_) {
+      if (away(source, needed)) {
+        bring_earlier(source, needed, call);
+      } else {
+        want(source, needed);
       }
     }
   }
@@ -343,6 +329,7 @@ class Draft {
   std::vector<State> items_;
   std::vector<uint32_t> seen_;  // by call: the last walk that visited it
   uint32_t walk_ = 0;
+  std::vector<uint32_t> sources_;  // of the recomputation looked at last
   std::vector<std::vector<uint32_t>> begins_, ends_, comes_back_;  // by call: items
   std::set<Offer> offers_;
   int64_t live_ = 0;

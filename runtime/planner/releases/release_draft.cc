@@ -11,14 +11,6 @@ namespace {
 
 constexpr uint32_t kNoCall = StepTable::kNone;
 
-// Items smaller than this share (1/n) of the space are ignored.
-constexpr int64_t kSmallestGap = 4096;
-
-// Items whose recomputation takes more than this share (1/n) of the step are not evicted by
-// plan. Their sources are gone, as those of a gradient are, and what the sources need would not
-// fit.
-constexpr int64_t kMaxRecomputeShare = 16;
-
 // Calls [begin, end).
 struct Range {
   uint32_t begin = 0;

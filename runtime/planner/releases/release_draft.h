@@ -23,6 +23,14 @@
 
 namespace tidemark::planner {
 
+// Drafts leave out items smaller than this share (1/n) of the space.
+inline constexpr int64_t kSmallestGap = 4096;
+
+// Items whose recomputation takes more than this share (1/n) of the step are not evicted by
+// drafts. Their sources are gone, as those of a gradient are, and what the sources need would
+// not fit.
+inline constexpr int64_t kMaxRecomputeShare = 16;
+
 // Calls between two uses, in which an item need not be resident.
 //
 //   calls        0 . . . . n           from, to

@@ -476,8 +476,7 @@ void StepSimulator::take_space(int64_t need) {
     const uint32_t best = best_to_drop();
     const bool copied = best != kNone && items_[best].has_copy();
     if (best != kNone && (!copied || items_[best].ready <= outcome_.time)) {
-      add(copied ? Do::kOffload : Do::kEvict, best);
-      leave(best, copied ? Residence::kOffloaded : Residence::kEvicted);
+      give_up(best);
       continue;
     }
     // Only copies under way are left: waits for the first that ends.
@@ -531,8 +530,7 @@ bool StepSimulator::send_back() {
   }
   if (last == kNone) return false;
   wait_until(items_[last].ready);
-  add(Do::kOffload, last);
-  leave(last, Residence::kOffloaded);
+  give_up(last);
   due_.insert(due_.begin(), last);
   return true;
 }
@@ -545,6 +543,13 @@ void StepSimulator::release_copied() {
     return true;
   });
   std::erase_if(evictable_, [&](uint32_t item) { return !items_[item].evictable; });
+}
+
+// Offloads an item that has a copy, evicts any other.
+void StepSimulator::give_up(uint32_t item) {
+  const bool copied = items_[item].has_copy();
+  add(copied ? Do::kOffload : Do::kEvict, item);
+  leave(item, copied ? Residence::kOffloaded : Residence::kEvicted);
 }
 
 // The block's space is free once no copy reads or writes it.
@@ -593,8 +598,7 @@ void StepSimulator::release(const PlannedRelease& release) {
   if (release.action == Release::kEvict && state.fixed) return;
   std::erase(due_, item);  // due since an earlier release, but fetched when it was needed
   if (release.action == Release::kEvict && !state.has_copy()) {
-    add(Do::kEvict, item);
-    leave(item, Residence::kEvicted);
+    give_up(item);
     return;
   }
   copy_out(item);
@@ -620,8 +624,7 @@ bool StepSimulator::make_space_for(uint32_t item) {
     const uint32_t best = best_to_drop();
     if (best == kNone || items_[best].next <= items_[item].next) return false;
     if (!items_[best].has_copy() || items_[best].ready > outcome_.time) return false;
-    add(Do::kOffload, best);
-    leave(best, Residence::kOffloaded);
+    give_up(best);
   }
   return true;
 }

@@ -127,6 +127,7 @@ class StepSimulator {
   uint32_t best_to_drop() const;
   bool send_back();
   void release_copied();
+  void give_up(uint32_t item);
   void leave(uint32_t item, Residence next);
   void free(uint32_t item);
   void mark_evictable(uint32_t item);

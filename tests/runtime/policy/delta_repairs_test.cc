@@ -42,6 +42,13 @@ std::vector<Handle> three_offloaded(Stage& stage) {
   return handles;
 }
 
+std::string prefetched_in_backward(Stage& stage) {
+  const auto handles = three_offloaded(stage);
+  stage.residency().set_phase(Phase::kBackward);
+  stage.call({});
+  return stage.prefetched(handles);
+}
+
 struct Case {
   DeltaOptions options{};
   std::function<std::string(Stage& stage)> run;
@@ -82,16 +89,7 @@ const std::map<std::string_view, Case>& cases() {
         },
         "1 reloaded, 0 recomputed",
         "0 reloaded, 1 recomputed"}},
-      {"limits",
-       {{.early_start = 0, .prefetch = 2},
-        [](Stage& stage) {
-          const auto handles = three_offloaded(stage);
-          stage.residency().set_phase(Phase::kBackward);
-          stage.call({});
-          return stage.prefetched(handles);
-        },
-        "cb",
-        "cba"}},
+      {"limits", {{.early_start = 0, .prefetch = 2}, prefetched_in_backward, "cb", "cba"}},
       {"moment",
        {{.early_start = 0, .prefetch = 1},
         [](Stage& stage) {
@@ -104,16 +102,7 @@ const std::map<std::string_view, Case>& cases() {
         },
         ", c",
         "c, c"}},
-      {"order",
-       {{.early_start = 0, .prefetch = 2},
-        [](Stage& stage) {
-          const auto handles = three_offloaded(stage);
-          stage.residency().set_phase(Phase::kBackward);
-          stage.call({});
-          return stage.prefetched(handles);
-        },
-        "cb",
-        "ab"}},
+      {"order", {{.early_start = 0, .prefetch = 2}, prefetched_in_backward, "cb", "ab"}},
       {"gradients",
        {{.early_start = 0, .prefetch = 0},
         [](Stage& stage) { return after_release(stage, 1, Category::kGradient); },
