@@ -101,46 +101,39 @@ void ProgressLine::print(std::string_view line, bool stays) {
                 fmt::format("{}{}{}", terminal_ ? kBackToStart : "", line, stays ? "\n" : ""));
 }
 
-ReadingLine::ReadingLine(std::FILE* out, std::string what)
-    : out_(out),
-      what_(std::move(what)),
-      terminal_(isatty(fileno(out)) != 0),
-      next_(Clock::now() + kFirstLine) {}
+PassingLine::PassingLine(std::FILE* out)
+    : out_(out), terminal_(isatty(fileno(out)) != 0), next_(Clock::now() + kFirstLine) {}
 
-ReadingLine::~ReadingLine() {
+PassingLine::~PassingLine() {
   if (shown_) write_console(out_, kBackToStart);
 }
 
-void ReadingLine::show(double share) {
-  if (!terminal_ || Clock::now() < next_) return;
+void PassingLine::show(std::string_view text) {
   next_ = Clock::now() + kNextLine;
   shown_ = true;
-  write_console(out_, fmt::format("{}reading {}: {:.0f} %", kBackToStart, what_, 100 * share));
+  write_console(out_, fmt::format("{}{}", kBackToStart, text));
 }
 
-DryRunLine::DryRunLine(std::FILE* out) : out_(out), next_(Clock::now() + kFirstLine) {
-  if (isatty(fileno(out)) != 0) {
-    set_dry_run_progress([this](int64_t operators, int64_t units) { add(operators, units); });
-  }
+void ReadingLine::show(double share) {
+  if (line_.is_due()) line_.show(fmt::format("reading {}: {:.0f} %", what_, 100 * share));
 }
 
-DryRunLine::~DryRunLine() {
-  set_dry_run_progress({});
-  if (!shown_) return;
-  write_console(out_, kBackToStart);
+DryRunLine::DryRunLine(std::FILE* out) : line_(out) {
+  if (!line_.on_terminal()) return;
+  set_dry_run_progress([this](int64_t operators, int64_t units) { add(operators, units); });
 }
+
+DryRunLine::~DryRunLine() { set_dry_run_progress({}); }
 
 void DryRunLine::add(int64_t operators, int64_t units) {
   done_ += operators;
   units_ += units;
-  if (Clock::now() < next_) return;
-  next_ = Clock::now() + kNextLine;
-  shown_ = true;
-  std::string line = fmt::format("{}dry run: {} operators simulated", kBackToStart, done_);
+  if (!line_.is_due()) return;
+  std::string text = fmt::format("dry run: {} operators simulated", done_);
   if (bound_ > 0) {
-    line += fmt::format(", {} % of its limit", std::min<int64_t>(100, 100 * units_ / bound_));
+    text += fmt::format(", {} % of its limit", std::min<int64_t>(100, 100 * units_ / bound_));
   }
-  write_console(out_, line);
+  line_.show(text);
 }
 
 }  // namespace tidemark

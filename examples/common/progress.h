@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "examples/common/training.h"
 #include "runtime/core/units.h"
@@ -50,29 +51,42 @@ class ProgressLine {
   double weight_ = 0;
 };
 
-// Shows how much of something is read, after one second and only on a terminal. The destructor
-// erases the line.
-class ReadingLine {
+// A line that is overwritten again and again: from one second on, and only on a terminal. The
+// destructor erases it.
+class PassingLine {
  public:
-  // `what`: such as a file's name.
-  ReadingLine(std::FILE* out, std::string what);
-  ~ReadingLine();
-  ReadingLine(const ReadingLine&) = delete;
-  ReadingLine& operator=(const ReadingLine&) = delete;
+  explicit PassingLine(std::FILE* out);
+  ~PassingLine();
+  PassingLine(const PassingLine&) = delete;
+  PassingLine& operator=(const PassingLine&) = delete;
 
-  void show(double share);  // from 0 to 1
+  bool on_terminal() const { return terminal_; }
+  // Whether it is time for another text.
+  bool is_due() const { return terminal_ && Clock::now() >= next_; }
+  void show(std::string_view text);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   std::FILE* out_;
-  std::string what_;
   bool terminal_, shown_ = false;
   Clock::time_point next_;
 };
 
-// Shows the progress of dry runs on this thread, after one second and only on a terminal. The
-// destructor erases the line.
+// Shows how much of something is read.
+class ReadingLine {
+ public:
+  // `what`: such as a file's name.
+  ReadingLine(std::FILE* out, std::string what) : line_(out), what_(std::move(what)) {}
+
+  void show(double share);  // from 0 to 1
+
+ private:
+  PassingLine line_;
+  std::string what_;
+};
+
+// Shows the progress of dry runs on this thread.
 class DryRunLine {
  public:
   explicit DryRunLine(std::FILE* out);
@@ -86,14 +100,10 @@ class DryRunLine {
  private:
   void add(int64_t operators, int64_t units);
 
-  using Clock = std::chrono::steady_clock;
-
-  std::FILE* out_;
+  PassingLine line_;
   int64_t bound_ = 0;
   int64_t done_ = 0;
   int64_t units_ = 0;
-  bool shown_ = false;
-  Clock::time_point next_;
 };
 
 }  // namespace tidemark

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/runtime/planner/remat/small_problems.h"
+#include "tests/support/trace_parts.h"
 
 namespace tidemark::planner::remat {
 namespace {
@@ -22,20 +23,11 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 StepTrace step() {
   StepTrace trace;
   const auto storage = [&](int64_t size, bool persistent = false) {
-    StepTrace::Storage made;
-    made.size = Bytes(size);
-    made.at_start = made.at_end = persistent;
-    trace.storages.push_back(made);
-    return static_cast<uint32_t>(trace.storages.size() - 1);
+    return testing::add_storage(trace, size, persistent);
   };
   const auto op = [&](const char* name, std::vector<StepTrace::Input> inputs,
                       std::vector<uint32_t> outputs) {
-    StepTrace::Op made;
-    made.name = name;
-    made.inputs = std::move(inputs);
-    made.outputs = std::move(outputs);
-    made.cost = Nanos(2'000'000);
-    trace.ops.push_back(std::move(made));
+    testing::add_op(trace, StepTrace::Kind::kCall, name, std::move(inputs), std::move(outputs));
   };
   constexpr int64_t kLarge = 32768;
   const uint32_t data = storage(512), w = storage(512, true), a = storage(kLarge),

@@ -13,6 +13,7 @@
 #include "runtime/planner/io/remat_problem_json.h"
 #include "runtime/planner/papers/remat/two_pass.h"
 #include "tests/runtime/planner/papers/training_problems.h"
+#include "tests/support/trace_parts.h"
 
 namespace tidemark::planner::remat {
 namespace {
@@ -26,21 +27,11 @@ StepTrace step() {
   using Kind = StepTrace::Kind;
   StepTrace trace;
   const auto storage = [&](int64_t size, bool persistent = false) {
-    StepTrace::Storage made;
-    made.size = Bytes(size);
-    made.at_start = made.at_end = persistent;
-    trace.storages.push_back(made);
-    return static_cast<uint32_t>(trace.storages.size() - 1);
+    return testing::add_storage(trace, size, persistent);
   };
   const auto op = [&](Kind kind, const char* name, std::vector<StepTrace::Input> inputs,
                       std::vector<uint32_t> outputs) {
-    StepTrace::Op made;
-    made.kind = kind;
-    made.name = name;
-    made.inputs = std::move(inputs);
-    made.outputs = std::move(outputs);
-    made.cost = Nanos(2'000'000);
-    trace.ops.push_back(std::move(made));
+    testing::add_op(trace, kind, name, std::move(inputs), std::move(outputs));
   };
   const uint32_t data = storage(100), w = storage(40, true), g = storage(4, true),
                  x = storage(30), statistics = storage(2), y = storage(20), dx = storage(30),
