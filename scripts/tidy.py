@@ -112,6 +112,10 @@ def tidy(files, kind, scratch):
         CACHE.mkdir(parents=True, exist_ok=True)
         clean.touch()
         return ""
+    if len(files) > 1:
+        # Some findings come from reading files together: a declaration after its definition.
+        named = [file for file in files if f"{ROOT / file}:" in done.stdout] or files
+        return "\n".join(filter(None, (tidy([file], kind, scratch) for file in named)))
     return "\n".join(line for line in done.stdout.splitlines() if not re.fullmatch(
         r"\d+ (warnings?|errors?)( and \d+ errors?)? generated\.", line))
 

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <limits>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 namespace tidemark {
@@ -110,12 +109,11 @@ class Planner {
         std::partition_point(step_.calls.begin(), step_.calls.end(),
                              [&](const StepTable::Call& k) { return k.begin < swap->out.to; });
     first = std::max(first, static_cast<uint32_t>(call - step_.calls.begin()));
-    const auto ends = [&](uint32_t k) { return step_.calls[k].begin + step_.calls[k].cost; };
     if (first >= last) return {first, first};
-    const auto calls = std::views::iota(first, last);  // each ends no earlier than the last one
-    const auto end = std::ranges::partition_point(
-        calls, [&](uint32_t k) { return ends(k) <= swap->in.from; });
-    return {first, first + static_cast<uint32_t>(end - calls.begin())};
+    const auto end = std::partition_point(  // each ends no earlier than the last one
+        step_.calls.begin() + first, step_.calls.begin() + last,
+        [&](const StepTable::Call& k) { return k.begin + k.cost <= swap->in.from; });
+    return {first, static_cast<uint32_t>(end - step_.calls.begin())};
   }
   // Whether memory is short at any of these calls.
   bool helps(const Candidate& c, const Swap* swap) const {
