@@ -71,8 +71,9 @@ int run(int argc, char** argv) {
                             .move_bandwidth = profile.memory_bandwidth / 2};
     const auto search = [&](const std::vector<std::vector<uint32_t>>& orders) {
       Row row;
+      const auto probes = probe_releases(trace, limits, {}, orders, effort, &row.work);
       const auto found =
-          plan_releases_in_order(trace, limits, {}, orders, {}, effort, &row.work);
+          plan_releases_in_order(trace, limits, {}, probes.worth_searching, effort, &row.work);
       if (!found) return row;
       const auto wrong = schedule_violations(trace, limits, found->schedule, 1);
       TIDEMARK_CHECK(wrong.empty(), "a schedule is valid: " + wrong.front());

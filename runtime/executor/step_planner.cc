@@ -33,7 +33,7 @@ constexpr Bytes kUnlimited{int64_t{1} << 60};
 // program ran as traced, with no planned step between them.
 constexpr int kMaxFailures = 2;
 
-// Successive searches for one program.
+// Successive searches for one program: a short one and a long one.
 constexpr int kSearches = 2;
 
 // Steps by which a schedule is judged; the fastest counts. The first step of a search's
@@ -74,6 +74,14 @@ void bound_time(const StepTrace& trace, const PlanLimits& limits, const std::ato
   found.schedule.ample_time = times->ample;
   found.schedule.time_bound = std::max(times->least, in_any);
   found.schedule.any_order_bound = in_any;
+}
+
+// Bounds of one schedule of a step, for another that has none.
+void take_bound(const Schedule& from, Schedule& to) {
+  const bool same_order = planner::order_of(from) == planner::order_of(to);
+  to.ample_time = from.ample_time;
+  to.time_bound = same_order ? from.time_bound : from.any_order_bound;
+  to.any_order_bound = from.any_order_bound;
 }
 
 }  // namespace
@@ -324,6 +332,7 @@ void StepPlanner::produce_order(Program& program) {
     planner::PlannerOptions options = options_.planner;
     options.limits.stop = &stop_;
     options.limits.taken = &nodes;
+    options.space = step.limits.space;
     const planner::Plan plan = planner::plan_step(problem, options);
     produced.work = nodes * kCallsPerNode;
     const auto wrong = planner::violations(problem, plan, 1);
@@ -346,20 +355,31 @@ void StepPlanner::produce_releases(Program& program) {
                              : planner::kQuick);
   ++program.searches;
   start(program, effort,
-        [this, planned = program.order, draft = program.releases](const Request& step) {
+        [this, planned = program.order, orders = program.worth_searching](const Request& step) {
           Produced produced;
-          std::vector<std::vector<uint32_t>> orders;
-          if (options_.order)
-            orders = planner::orders_to_try(step.trace, step.limits, step.foreign, planned);
-          auto found =
-              planner::plan_releases_in_order(step.trace, step.limits, step.foreign, orders,
-                                              draft, step.work, &produced.work, &stop_);
+          std::optional<planner::OrderedReleases> found;
+          std::vector<std::vector<uint32_t>> searched = orders;
+          if (searched.empty()) {
+            std::vector<std::vector<uint32_t>> to_try;
+            if (options_.order)
+              to_try = planner::orders_to_try(step.trace, step.limits, step.foreign, planned);
+            auto probes = planner::probe_releases(step.trace, step.limits, step.foreign, to_try,
+                                                  step.work, &produced.work, &stop_);
+            found = std::move(probes.best);
+            searched = std::move(probes.worth_searching);
+          }
+          if (!found) {
+            found =
+                planner::plan_releases_in_order(step.trace, step.limits, step.foreign, searched,
+                                                step.work, &produced.work, &stop_);
+          }
+          const bool ends_here = !orders.empty();
+          produced.worth_searching = std::move(searched);
           if (found) {
             const bool fits = found->schedule.shortfall == Bytes(0);
-            if (options_.time_bound && fits)
+            if (options_.time_bound && fits && ends_here)
               bound_time(step.trace, step.fastest, stop_, *found);
             produced.schedule = std::move(found->schedule);
-            produced.releases = std::move(found);
           } else {
             produced.why_not = "the search found no releases that make it fit";
           }
@@ -520,7 +540,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
   program.schedule = std::make_shared<BoundSchedule>(
       BoundSchedule{program.trace, std::move(schedule), program.initial, produced.seconds,
                     produced.made_from});
-  program.releases = std::move(produced.releases);
+  program.worth_searching = std::move(produced.worth_searching);
   program.steps = program.failures = 0;
   program.least = Nanos(0);
   current_ = program.schedule;
@@ -553,6 +573,7 @@ void StepPlanner::judge(Program& program, Nanos took) {
     program.best = program.schedule;
     program.best_time = program.least;
   } else {
+    if (program.best) take_bound(program.schedule->schedule, program.best->schedule);
     const std::string other = program.best ? "the previous plan" : "the policy";
     say("steps follow " + other + " again: under the new plan they take " +
         std::to_string(std::lround(100 * (share - 1))) + " % longer");

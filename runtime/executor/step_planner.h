@@ -14,8 +14,9 @@
 //             program's order, or in an order with a lower peak where that is quicker
 //   recorded  the policy's own actions in a step, with fixed offsets; replaces the search
 // The latter two are on trial at first: a schedule is dropped if steps take longer than under
-// the policy (by 0.5 %, or by 2 % for a recorded schedule). The search runs twice, because the
-// first copies show the speed of the link.
+// the policy (by 0.5 %, or by 2 % for a recorded schedule). There are two searches: a short
+// one, so that steps soon follow a schedule whose copies show the speed of the link, and a long
+// one.
 //
 // One schedule is kept per program, for up to sixteen programs. The smaller last batch of an
 // epoch has its own, as steps by a schedule do not count between two recorded ones. A step's
@@ -142,8 +143,7 @@ class StepPlanner final : public StorageListener {
   enum class Producer : uint8_t { kOrder, kReleases, kRecorded, kGiven };
   struct Produced {
     std::optional<Schedule> schedule{};
-    // The state from which the next search starts, without its schedule.
-    std::optional<planner::OrderedReleases> releases{};
+    std::vector<std::vector<uint32_t>> worth_searching{};  // orders
     std::string why_not{};
     int64_t work = 0;        // in simulated calls
     double seconds = 0;      // spent making it
@@ -175,8 +175,8 @@ class StepPlanner final : public StorageListener {
     Nanos least{0};
     std::shared_ptr<BoundSchedule> best;
     Nanos best_time{0};
-    std::vector<uint32_t> order;  // for the least peak; empty: unknown
-    std::optional<planner::OrderedReleases> releases;
+    std::vector<uint32_t> order;                         // for the least peak; empty: unknown
+    std::vector<std::vector<uint32_t>> worth_searching;  // orders that a long search tries
     int failures = 0;  // in a row, where memory differed from the schedule
   };
 

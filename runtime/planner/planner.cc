@@ -64,6 +64,7 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
   }
 
   limits.seconds = std::max(0.0, watch.left());
+  if (bound > options.space) limits.nodes = 0;
   std::string layout_method;
   Plan best =
       assemble(problem, order, options.in_place, [&](const std::vector<Buffer>& buffers) {

@@ -7,6 +7,9 @@
 // Threads: functions without state.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+
 #include "runtime/planner/limits.h"
 #include "runtime/planner/plan.h"
 
@@ -16,6 +19,8 @@ struct PlannerOptions {
   Limits limits;         // the order may use half of the seconds, the layout the rest
   bool reorder = true;   // off: program order
   bool in_place = true;  // off: no pair of may_be_in_place is used
+  // If no order needs as little as this, the layout is not searched for.
+  Bytes space{std::numeric_limits<int64_t>::max()};
 };
 
 // Throws UsageError if check_problem() does. Ignores the budget: compare the plan's peak with

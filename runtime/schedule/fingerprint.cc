@@ -62,9 +62,6 @@ uint64_t fingerprint(const Schedule& schedule) {
   }
   add(hash, schedule.time);
   add(hash, schedule.recomputed);
-  add(hash, schedule.ample_time);
-  add(hash, schedule.time_bound);
-  add(hash, schedule.any_order_bound);
   return hash.value();
 }
 

@@ -20,6 +20,7 @@ namespace tidemark {
 // results of earlier steps or searches.
 uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
                      const std::vector<Bytes>& foreign, int64_t work);
+// Without names and bounds of its time.
 uint64_t fingerprint(const Schedule& schedule);
 
 // The sixteen digits that reports print.

@@ -48,11 +48,12 @@ class ReleasePlanner {
         effort_(effort),
         stop_(stop) {}
 
-  std::optional<ReleaseSchedule> run(std::vector<PlannedRelease> draft) {
+  std::optional<ReleaseSchedule> run() {
     Bytes room = limits_.space;
     for (const Bytes size : foreign_) room -= size;
     if (room <= Bytes(0)) return std::nullopt;
     std::optional<ReleaseSchedule> best;
+    std::vector<PlannedRelease> draft;  // for the next search
     for (const double slack : kSlacks) {
       Found found = search_within(room - share_of(room, slack), std::move(draft));
       draft = found.releases;
@@ -192,11 +193,10 @@ class ReleasePlanner {
 }  // namespace
 
 std::optional<ReleaseSchedule> plan_releases(const StepTrace& trace, const PlanLimits& limits,
-                                             const std::vector<Bytes>& foreign,
-                                             std::vector<PlannedRelease> draft, int64_t effort,
+                                             const std::vector<Bytes>& foreign, int64_t effort,
                                              int64_t* work, const std::atomic<bool>* stop) {
   ReleasePlanner planner(trace, limits, foreign, effort, stop);
-  auto found = planner.run(std::move(draft));
+  auto found = planner.run();
   if (work) *work += planner.work();
   return found;
 }

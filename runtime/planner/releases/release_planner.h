@@ -21,7 +21,7 @@ namespace tidemark::planner {
 
 struct ReleaseSchedule {
   Schedule schedule;
-  std::vector<PlannedRelease> releases;  // the schedule's; a draft for the next search
+  std::vector<PlannedRelease> releases;  // the schedule's
 };
 
 // Search effort in simulated calls, so that a schedule is the same on every machine. kThorough
@@ -30,7 +30,7 @@ inline constexpr int64_t kThorough = 48'000'000;
 inline constexpr int64_t kQuick = 2'000'000;
 
 // Plans within limits.space. `foreign`: sizes of storages that live through the step and are
-// not used in it. `draft`: releases of a similar step to start from; empty: none.
+// not used in it.
 //
 // The schedule is placed if a layout is found in which few blocks move. Otherwise blocks are
 // compacted whenever space is fragmented, and some bytes may be short (Schedule::shortfall): up
@@ -41,7 +41,6 @@ inline constexpr int64_t kQuick = 2'000'000;
 // given: ends the search soon once set.
 std::optional<ReleaseSchedule> plan_releases(const StepTrace& trace, const PlanLimits& limits,
                                              const std::vector<Bytes>& foreign,
-                                             std::vector<PlannedRelease> draft = {},
                                              int64_t effort = kThorough,
                                              int64_t* work = nullptr,
                                              const std::atomic<bool>* stop = nullptr);

@@ -26,38 +26,41 @@ class OrderTrials {
       : trace_(trace), limits_(limits), foreign_(foreign), work_(work), stop_(stop) {}
 
   // An empty `order` stands for program order.
-  std::optional<OrderedReleases> search(const std::vector<uint32_t>& order,
-                                        std::vector<PlannedRelease> draft, int64_t effort) {
-    auto found = order.empty() ? plan_releases(trace_, limits_, foreign_, std::move(draft),
-                                               effort, work_, stop_)
+  std::optional<OrderedReleases> search(const std::vector<uint32_t>& order, int64_t effort) {
+    auto found = order.empty() ? plan_releases(trace_, limits_, foreign_, effort, work_, stop_)
                                : plan_releases(reordered(trace_, order), limits_, foreign_,
-                                               std::move(draft), effort, work_, stop_);
+                                               effort, work_, stop_);
     if (!found) return std::nullopt;
     if (!order.empty()) rename_operators(found->schedule, order);
-    return OrderedReleases{std::move(found->schedule), order, std::move(found->releases)};
+    return OrderedReleases{std::move(found->schedule), order};
   }
 
-  // Probes each order, then searches anew in the quickest one, and in program order too unless
-  // that is clearly slower.
-  std::optional<OrderedReleases> run(const std::vector<std::vector<uint32_t>>& orders,
-                                     int64_t effort) {
-    auto in_program_order = search({}, {}, effort / kProbes);
+  // The quickest order is worth a long search, and so is the program's unless it is clearly
+  // slower.
+  ReleaseProbes probe(const std::vector<std::vector<uint32_t>>& orders, int64_t effort) {
+    auto in_program_order = search({}, effort / kProbes);
     std::optional<OrderedReleases> best;
     for (const std::vector<uint32_t>& order : orders) {
-      auto found = search(order, {}, effort / kProbes);
-      if (found && (!best || time_of(*found) < time_of(*best))) best = std::move(found);
+      best = least(std::move(best), search(order, effort / kProbes));
     }
+    ReleaseProbes probes;
+    if (stopped()) return probes;
     const auto quicker_by = [&](double share) {
       return best && (!in_program_order ||
                       time_of(*best) + of_step(share) < time_of(*in_program_order));
     };
-    if (stopped()) return std::nullopt;
-    if (!quicker_by(kByChance)) {
-      return least(search({}, {}, effort), std::move(in_program_order));
+    if (quicker_by(kByChance)) probes.worth_searching.push_back(best->order);
+    if (!quicker_by(kClearly)) probes.worth_searching.emplace_back();
+    probes.best = least(std::move(in_program_order), std::move(best));
+    return probes;
+  }
+
+  std::optional<OrderedReleases> search_in(const std::vector<std::vector<uint32_t>>& orders,
+                                           int64_t effort) {
+    std::optional<OrderedReleases> best;
+    for (const std::vector<uint32_t>& order : orders) {
+      best = least(std::move(best), search(order, effort));
     }
-    auto searched = search(best->order, {}, effort);
-    if (!quicker_by(kClearly)) searched = least(search({}, {}, effort), std::move(searched));
-    best = least(std::move(searched), std::move(best));
     if (stopped()) return std::nullopt;
     return best;
   }
@@ -108,14 +111,18 @@ std::vector<std::vector<uint32_t>> orders_to_try(const StepTrace& trace,
   return orders;
 }
 
+ReleaseProbes probe_releases(const StepTrace& trace, const PlanLimits& limits,
+                             const std::vector<Bytes>& foreign,
+                             const std::vector<std::vector<uint32_t>>& orders, int64_t effort,
+                             int64_t* work, const std::atomic<bool>* stop) {
+  return OrderTrials(trace, limits, foreign, work, stop).probe(orders, effort);
+}
+
 std::optional<OrderedReleases> plan_releases_in_order(
     const StepTrace& trace, const PlanLimits& limits, const std::vector<Bytes>& foreign,
-    const std::vector<std::vector<uint32_t>>& orders,
-    const std::optional<OrderedReleases>& draft, int64_t effort, int64_t* work,
+    const std::vector<std::vector<uint32_t>>& orders, int64_t effort, int64_t* work,
     const std::atomic<bool>* stop) {
-  OrderTrials trials(trace, limits, foreign, work, stop);
-  if (draft) return trials.search(draft->order, draft->releases, effort);
-  return orders.empty() ? trials.search({}, {}, effort) : trials.run(orders, effort);
+  return OrderTrials(trace, limits, foreign, work, stop).search_in(orders, effort);
 }
 
 }  // namespace tidemark::planner

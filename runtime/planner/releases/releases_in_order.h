@@ -21,9 +21,15 @@
 namespace tidemark::planner {
 
 struct OrderedReleases {
-  Schedule schedule;                     // for the original trace
-  std::vector<uint32_t> order;           // of operators; empty: the program's
-  std::vector<PlannedRelease> releases;  // by call of the reordered step
+  Schedule schedule;            // for the original trace
+  std::vector<uint32_t> order;  // of operators; empty: the program's
+};
+
+// Short searches: the best schedule that they found, and the orders in which a long search may
+// find a better one.
+struct ReleaseProbes {
+  std::optional<OrderedReleases> best{};
+  std::vector<std::vector<uint32_t>> worth_searching{};
 };
 
 // Orders that lower the step's peak by some part of its excess over the space limit, from
@@ -33,12 +39,18 @@ std::vector<std::vector<uint32_t>> orders_to_try(const StepTrace& trace,
                                                  const std::vector<Bytes>& foreign,
                                                  const std::vector<uint32_t>& planned);
 
-// As plan_releases(), in the program's order or in one of `orders`; a draft is used for its
-// order.
+// One short search in the program's order and in each of `orders`; `effort` is that of the long
+// search to come. Nothing is worth searching once `stop` is set.
+ReleaseProbes probe_releases(const StepTrace& trace, const PlanLimits& limits,
+                             const std::vector<Bytes>& foreign,
+                             const std::vector<std::vector<uint32_t>>& orders,
+                             int64_t effort = kThorough, int64_t* work = nullptr,
+                             const std::atomic<bool>* stop = nullptr);
+
+// As plan_releases(), in the best of `orders`; an empty one stands for the program's.
 std::optional<OrderedReleases> plan_releases_in_order(
     const StepTrace& trace, const PlanLimits& limits, const std::vector<Bytes>& foreign,
-    const std::vector<std::vector<uint32_t>>& orders,
-    const std::optional<OrderedReleases>& draft = std::nullopt, int64_t effort = kThorough,
+    const std::vector<std::vector<uint32_t>>& orders, int64_t effort = kThorough,
     int64_t* work = nullptr, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace tidemark::planner

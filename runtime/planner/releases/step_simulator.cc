@@ -76,6 +76,7 @@ StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
       seen_(step.calls.size()) {
   for (uint32_t i = 0; i < step.items.size(); ++i) {
     const StepTable::Item& item = step.items[i];
+    bytes_.push_back(item.bytes.count());
     out_time_.push_back(limits.out_time(item.bytes));
     in_time_.push_back(limits.in_time(item.bytes));
     State& state = before_step_.emplace_back();

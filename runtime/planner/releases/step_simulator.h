@@ -97,7 +97,7 @@ class StepSimulator {
     Nanos ready{0};          // when its last copy, out or in, is done
   };
 
-  int64_t bytes(uint32_t item) const { return step_.items[item].bytes.count(); }
+  int64_t bytes(uint32_t item) const { return bytes_[item]; }
   bool ended(uint32_t item) const {
     return !step_.items[item].at_end && step_.items[item].end <= now_;
   }
@@ -155,6 +155,7 @@ class StepSimulator {
   const bool away_between_;
   double shortfall_price_;  // nanoseconds per missing byte
   bool sends_back_ = true;
+  std::vector<int64_t> bytes_;                 // by item
   std::vector<Nanos> out_time_, in_time_;      // by item
   std::vector<State> before_step_;             // by item
   std::vector<uint32_t> existing_;             // items that exist before the step

@@ -87,9 +87,6 @@ TEST(Fingerprint, OfSchedulesDependsOnEachNumber) {
       [](Schedule& s) { s.shortfall += Bytes(1); },
       [](Schedule& s) { s.time += Nanos(1); },
       [](Schedule& s) { s.recomputed += Nanos(1); },
-      [](Schedule& s) { s.ample_time += Nanos(1); },
-      [](Schedule& s) { s.time_bound += Nanos(2); },
-      [](Schedule& s) { s.any_order_bound += Nanos(2); },
   };
   std::set<uint64_t> seen{fingerprint(schedule)};
   for (const auto& change : changes) {
@@ -99,6 +96,7 @@ TEST(Fingerprint, OfSchedulesDependsOnEachNumber) {
   }
   Schedule made_by = schedule;
   made_by.method = "by hand";
+  made_by.ample_time = made_by.time_bound = made_by.any_order_bound = Nanos(1);
   EXPECT_EQ(fingerprint(made_by), fingerprint(schedule));
 }
 

@@ -163,7 +163,7 @@ TEST(AnyOrderBound, IsBelowEverySchedule) {
         copy_within(std::max<int64_t>(1, peak * (4 + random() % 6) / 10), 1 + random() % 3000);
     if (random() % 3 == 0) limits.tier_space = Bytes(0);
     const Nanos bound = any_order_bound(trace, limits, {.iterations = 500});
-    const auto planned = plan_releases(trace, limits, {}, {}, 50'000);
+    const auto planned = plan_releases(trace, limits, {}, 50'000);
     if (planned && planned->schedule.shortfall == Bytes(0)) {
       EXPECT_LE(bound, planned->schedule.time);
       positive += bound > total_cost(trace);

@@ -164,7 +164,7 @@ TEST(TimeBound, IsBelowEverySchedule) {
     PlanLimits limits =
         copy_within(std::max<int64_t>(1, peak * (4 + random() % 6) / 10), 1 + random() % 300);
     if (random() % 3 == 0) limits.tier_space = Bytes(0);
-    const auto found = plan_releases(trace, limits, {}, {}, 50'000);
+    const auto found = plan_releases(trace, limits, {}, 50'000);
     if (!found || found->schedule.shortfall > Bytes(0)) continue;
     ++planned;
     const auto times = time_bound(trace, limits, {.iterations = 500});

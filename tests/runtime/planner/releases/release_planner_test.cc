@@ -38,9 +38,8 @@ bool moves(const Schedule& schedule) {
 
 // Checks that the schedule is valid, also for the step in program order.
 std::optional<ReleaseSchedule> checked(const StepTrace& trace, const PlanLimits& limits,
-                                       const std::vector<Bytes>& foreign = {},
-                                       std::vector<PlannedRelease> draft = {}) {
-  auto plan = plan_releases(trace, limits, foreign, std::move(draft));
+                                       const std::vector<Bytes>& foreign = {}) {
+  auto plan = plan_releases(trace, limits, foreign);
   if (!plan) return plan;
   EXPECT_EQ(plan->schedule.foreign, foreign);
   EXPECT_EQ(schedule_violations(trace, limits, plan->schedule, 3), std::vector<std::string>());
@@ -123,20 +122,6 @@ TEST(ReleasePlanner, LeavesSpaceForForeign) {
   const auto tight = checked(step, just_above(5), {units(1), units(2)});
   ASSERT_TRUE(tight && tight->schedule.placed);
   EXPECT_EQ(text(tight->releases), "evict 1, ");
-}
-
-// Between two ways of equal cost, the planner keeps the one that it was given.
-TEST(ReleasePlanner, BeginsWithTheDraft) {
-  TraceBuilder record;
-  const uint32_t a = record.call({}, 100), b = record.call({}, 100);
-  record.run({}, 10'000, /*workspace=*/1);
-  record.run({a, b}, 10'000);
-  for (const uint32_t item : {a, b}) {
-    const std::vector<PlannedRelease> draft{{item, item, 3, Release::kEvict, 0}};
-    const auto plan = checked(record.trace(), just_above(2), {}, draft);
-    ASSERT_TRUE(plan);
-    EXPECT_EQ(text(plan->releases), text(draft));
-  }
 }
 
 // A share of the step's peak without releases.

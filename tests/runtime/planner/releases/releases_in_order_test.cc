@@ -42,12 +42,23 @@ Nanos time_of(const Schedule& schedule, const PlanLimits& limits) {
   return time_with_moves(schedule, limits);
 }
 
+// Short searches, and a long one where they say.
+std::optional<OrderedReleases> plan(const StepTrace& trace, const PlanLimits& limits,
+                                    const Orders& orders, int64_t effort = kThorough) {
+  ReleaseProbes probes = probe_releases(trace, limits, {}, orders, effort);
+  EXPECT_FALSE(probes.worth_searching.empty());
+  auto found = plan_releases_in_order(trace, limits, {}, probes.worth_searching, effort);
+  if (!found || !probes.best) return found ? found : probes.best;
+  const bool longer_is_better =
+      time_of(found->schedule, limits) <= time_of(probes.best->schedule, limits);
+  return longer_is_better ? found : probes.best;
+}
+
 TEST(ReleasesInOrder, ALowerPeakNeedsNoReleases) {
   const StepTrace trace = updates_last(8);
   const PlanLimits limits = copy_within(17, 3000);
   const auto in_program_order = plan_releases(trace, limits, {});
-  const auto found =
-      plan_releases_in_order(trace, limits, {}, orders_to_try(trace, limits, {}, {}));
+  const auto found = plan(trace, limits, orders_to_try(trace, limits, {}, {}));
   ASSERT_TRUE(in_program_order && found);
   EXPECT_EQ(found->order, updates_first(trace));
   EXPECT_EQ(order_of(found->schedule), found->order);
@@ -61,8 +72,7 @@ TEST(ReleasesInOrder, ALowerPeakNeedsNoReleases) {
 TEST(ReleasesInOrder, BelowTheLowestPeakSomethingIsReleasedToo) {
   const StepTrace trace = updates_last(8);
   const PlanLimits limits = copy_within(10, 100);
-  const auto found =
-      plan_releases_in_order(trace, limits, {}, orders_to_try(trace, limits, {}, {}));
+  const auto found = plan(trace, limits, orders_to_try(trace, limits, {}, {}));
   ASSERT_TRUE(found);
   EXPECT_FALSE(in_program_order(found->schedule));
   EXPECT_TRUE(releases(found->schedule));
@@ -81,28 +91,32 @@ TEST(ReleasesInOrder, OrdersThatLowerNoPeakAreNotTried) {
   EXPECT_EQ(orders_to_try(other, limits, {}, {}), Orders{});
 }
 
-TEST(ReleasesInOrder, WithoutOrdersItIsThePlannersOwn) {
+TEST(ReleasesInOrder, InTheProgramsOrderItIsThePlannersOwn) {
   const StepTrace trace = updates_last(8);
   const PlanLimits limits = copy_within(17, 3000);
   int64_t work = 0, own = 0;
-  const auto expected = plan_releases(trace, limits, {}, {}, kQuick, &own);
-  const auto found = plan_releases_in_order(trace, limits, {}, {}, {}, kQuick, &work);
+  const auto expected = plan_releases(trace, limits, {}, kQuick, &own);
+  const auto found = plan_releases_in_order(trace, limits, {}, {{}}, kQuick, &work);
   ASSERT_TRUE(expected && found);
   EXPECT_EQ(found->schedule, expected->schedule);
   EXPECT_TRUE(found->order.empty());
   EXPECT_EQ(work, own);
 }
 
-TEST(ReleasesInOrder, ADraftIsGoneOnWithInItsOrder) {
+TEST(ReleasesInOrder, ProbesAreShortAndSayWhereALongSearchMayPay) {
   const StepTrace trace = updates_last(8);
   const PlanLimits limits = copy_within(10, 100);
-  const Orders orders = orders_to_try(trace, limits, {}, {});
-  const auto draft = plan_releases_in_order(trace, limits, {}, orders);
-  ASSERT_TRUE(draft);
-  const auto found = plan_releases_in_order(trace, limits, {}, orders, draft, kQuick);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->order, draft->order);
-  EXPECT_LE(time_of(found->schedule, limits), time_of(draft->schedule, limits));
+  const ReleaseProbes probes =
+      probe_releases(trace, limits, {}, orders_to_try(trace, limits, {}, {}));
+  ASSERT_TRUE(probes.best);
+  EXPECT_EQ(probes.best->order, updates_first(trace));
+  EXPECT_EQ(probes.worth_searching, Orders{updates_first(trace)});
+  // Without other orders, the program's is.
+  const ReleaseProbes own = probe_releases(trace, limits, {}, {}, 8 * kQuick);
+  const auto expected = plan_releases(trace, limits, {}, kQuick);
+  ASSERT_TRUE(own.best && expected);
+  EXPECT_EQ(own.best->schedule, expected->schedule);
+  EXPECT_EQ(own.worth_searching, Orders{{}});
 }
 
 // Holds for any orders to search in, and the result is the same each time.
@@ -114,9 +128,9 @@ TEST(ReleasesInOrder, NeverSlowerThanInTheProgramsOrder) {
     const Bytes peak = program_order_peak(trace);
     const PlanLimits limits = copy_within(peak.count() * 8 / 10 / kRecordUnit.count(), 50);
     Orders orders{random_order(trace, random), updates_first(trace)};
-    const auto plain = plan_releases(trace, limits, {}, {}, kQuick);
-    const auto found = plan_releases_in_order(trace, limits, {}, orders, {}, kQuick);
-    const auto again = plan_releases_in_order(trace, limits, {}, orders, {}, kQuick);
+    const auto plain = plan_releases(trace, limits, {}, kQuick);
+    const auto found = plan(trace, limits, orders, kQuick);
+    const auto again = plan(trace, limits, orders, kQuick);
     ASSERT_EQ(found.has_value(), again.has_value());
     if (!found) {
       EXPECT_FALSE(plain) << i;
@@ -140,8 +154,10 @@ TEST(ReleasesInOrder, EndsSoonOnceItIsStopped) {
   const PlanLimits limits = copy_within(40, 3000);
   const std::atomic<bool> stop{true};
   int64_t work = 0;
-  EXPECT_FALSE(plan_releases_in_order(trace, limits, {}, orders_to_try(trace, limits, {}, {}),
-                                      {}, kThorough, &work, &stop));
+  const Orders orders = orders_to_try(trace, limits, {}, {});
+  EXPECT_TRUE(probe_releases(trace, limits, {}, orders, kThorough, &work, &stop)
+                  .worth_searching.empty());
+  EXPECT_FALSE(plan_releases_in_order(trace, limits, {}, {{}}, kThorough, &work, &stop));
   EXPECT_LT(work, kQuick);
 }
 
