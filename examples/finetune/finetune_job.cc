@@ -193,8 +193,13 @@ struct Score {
 class FinetuneTraining final : public Training {
  public:
   FinetuneTraining(const FinetuneFlags& flags, TuningSets* sets, const ModelTokenizer* model,
-                   Checkpointing& files)
-      : flags_(flags), sets_(sets), model_(model), files_(files), tuning_(flags) {
+                   const std::vector<NamedText>& tokenizer, Checkpointing& files)
+      : flags_(flags),
+        sets_(sets),
+        model_(model),
+        tokenizer_(tokenizer),
+        files_(files),
+        tuning_(flags) {
     if (!flags.on_simulator()) tuning_.load();
     first_step_ = files.begin(tuning_.network(), tuning_.optimizer());
     if (const std::string best = files.noted(kBest); !best.empty()) {
@@ -242,7 +247,7 @@ class FinetuneTraining final : public Training {
     }
     const bool untrained = done == first_step_ && interrupt_requested();
     if (!flags_.output.empty() && !untrained) {
-      tuning_.save();
+      tuning_.save(tokenizer_);
       const bool adapter = !saves_network(flags_);
       print_out("{} written to {}{}\n", adapter ? "adapter" : "network", flags_.output,
                 flags_.trains ? fmt::format(", as of step {}", done) : "");
@@ -287,6 +292,7 @@ class FinetuneTraining final : public Training {
   const FinetuneFlags& flags_;
   TuningSets* sets_;             // null without data
   const ModelTokenizer* model_;  // null without data
+  const std::vector<NamedText>& tokenizer_;
   Checkpointing& files_;
   Tuning tuning_;
   TuningBatch batch_;
@@ -311,10 +317,9 @@ constexpr std::array kFilesOfAdapters{"adapter_config.json", "adapter_model.safe
 constexpr std::array kFilesOfNetworks{"model.safetensors", "model.safetensors.index.json"};
 
 // Throws if the folder of --output could not be written, if it holds a result of the other
-// kind, or if the tokenizer of a GGUF file could not be saved with the network; makes nothing.
+// kind; makes nothing.
 void check_output(const FinetuneFlags& flags) {
   if (flags.output.empty()) return;
-  if (saves_network(flags) && !fs::is_directory(flags.model)) gguf_tokenizer_files(flags.model);
   std::error_code none;
   if (fs::equivalent(flags.model, flags.output, none)) {
     throw UsageError("--output would replace --model's own files; give another folder");
@@ -335,6 +340,14 @@ void check_output(const FinetuneFlags& flags) {
   const AtomicFile probe(folder.string());
 }
 
+// The files of the tokenizer that are saved with the network. Throws if a GGUF file's cannot
+// be.
+std::vector<NamedText> tokenizer_to_save(const FinetuneFlags& flags) {
+  const bool saved = !flags.output.empty() && saves_network(flags);
+  if (!saved || fs::is_directory(flags.model)) return {};
+  return gguf_tokenizer_files(flags.model);
+}
+
 void note_if_nothing_is_kept(const FinetuneFlags& flags) {
   const bool kept = !flags.output.empty() || !flags.checkpoint.empty();
   if (!flags.trains || kept || flags.dry_run || flags.on_simulator()) return;
@@ -349,6 +362,7 @@ class FinetuneJob final : public Job {
       model_.emplace(open_tokenizer(flags_.model));
       check_vocabulary(flags_, *model_);
       check_output(flags_);
+      tokenizer_ = tokenizer_to_save(flags_);
       note_if_nothing_is_kept(flags_);
       check_prompts(flags_, *model_);
       if (flags_.trains) sets_.emplace(flags_, *model_);
@@ -378,8 +392,13 @@ class FinetuneJob final : public Job {
     return text + fmt::format("; rows {:.0f} % full", 100 * sets_->filled());
   }
   Bytes loading_bytes() const override {
-    return (sets_ ? sets_->bytes() : Bytes(0)) +
-           (model_ ? model_->tokenizer.bytes() : Bytes(0));
+    Bytes bytes{0};
+    if (sets_) bytes += sets_->bytes();
+    if (model_) bytes += model_->tokenizer.bytes();
+    for (const NamedText& file : tokenizer_) {
+      bytes += Bytes(static_cast<int64_t>(file.text.size()));
+    }
+    return bytes;
   }
   Program dry_run() const override {
     return program_for(flags_, sets_ ? sets_->lengths() : std::vector{flags_.length});
@@ -389,7 +408,7 @@ class FinetuneJob final : public Job {
   }
   std::unique_ptr<Training> start() const override {
     return std::make_unique<FinetuneTraining>(flags_, sets(), model_ ? &*model_ : nullptr,
-                                              files_);
+                                              tokenizer_, files_);
   }
 
  private:
@@ -398,6 +417,7 @@ class FinetuneJob final : public Job {
   FinetuneFlags flags_;
   mutable Checkpointing files_;
   std::optional<ModelTokenizer> model_;
+  std::vector<NamedText> tokenizer_;
   mutable std::optional<TuningSets> sets_;
   int64_t steps_;
 };

@@ -11,8 +11,8 @@
 #include "models/checksum.h"
 #include "models/optim/clip.h"
 #include "models/optim/schedule.h"
-#include "models/text/tokenizer/tokenizer_files.h"
 #include "ops/autograd/autograd.h"
+#include "runtime/core/text_file.h"
 #include "runtime/session/session.h"
 
 namespace tidemark {
@@ -147,7 +147,7 @@ StepOutcome Tuning::evaluate(const TuningBatch& batch) {
   return {read_scalar<float>(result.loss), read_scalar<int64_t>(result.correct), batch.counted};
 }
 
-void Tuning::save() {
+void Tuning::save(const std::vector<NamedText>& tokenizer) {
   if (!saves_network(flags_)) {
     save_adapter(flags_.output, *network_, *flags_.lora, flags_.model);
     return;
@@ -155,7 +155,9 @@ void Tuning::save() {
   const bool is_folder = std::filesystem::is_directory(flags_.model);
   save_hugging_face_folder(flags_.output, merged_parameters(*network_), flags_.network.config,
                            is_folder ? flags_.model : "");
-  if (!is_folder) save_gguf_tokenizer(flags_.model, flags_.output);
+  for (const auto& [name, text] : tokenizer) {
+    write_text_file((std::filesystem::path(flags_.output) / name).string(), text);
+  }
 }
 
 std::optional<std::string> Tuning::checksum() const {

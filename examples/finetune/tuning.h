@@ -14,6 +14,7 @@
 #include "examples/finetune/finetune_flags.h"
 #include "models/llama.h"
 #include "models/optim/optimizer.h"
+#include "models/text/tokenizer/tokenizer_files.h"
 #include "models/text/tuning/tuning_batches.h"
 
 namespace tidemark {
@@ -38,8 +39,9 @@ class Tuning {
   StepOutcome train(const TuningBatch& batch);
   StepOutcome evaluate(const TuningBatch& batch);
 
-  // Writes the folder of --output. Throws DataError.
-  void save();
+  // Writes the folder of --output; `tokenizer`: the files of the tokenizer that go with a
+  // network from a GGUF file. Throws DataError.
+  void save(const std::vector<NamedText>& tokenizer);
 
   Llama& network() { return *network_; }
   Optimizer& optimizer() { return *optimizer_; }

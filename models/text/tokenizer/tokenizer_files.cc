@@ -11,7 +11,6 @@
 #include "models/text/tokenizer/pre_tokenizer.h"
 #include "models/text/unicode.h"
 #include "runtime/core/errors.h"
-#include "runtime/core/text_file.h"
 
 namespace tidemark {
 namespace {
@@ -248,12 +247,6 @@ std::vector<NamedText> gguf_tokenizer_files(const std::string& gguf) {
   return {{"tokenizer.json", std::move(tokenizer)},
           {"tokenizer_config.json", config.dump(2) + "\n"},
           {"generation_config.json", generation.dump(2) + "\n"}};
-}
-
-void save_gguf_tokenizer(const std::string& gguf, const std::string& folder) {
-  for (const auto& [name, text] : gguf_tokenizer_files(gguf)) {
-    write_text_file((std::filesystem::path(folder) / name).string(), text);
-  }
 }
 
 }  // namespace tidemark

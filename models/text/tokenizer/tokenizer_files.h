@@ -23,8 +23,4 @@ struct NamedText {
 // with the tokens at which generation stops. Throws DataError, also for what is not UTF-8.
 std::vector<NamedText> gguf_tokenizer_files(const std::string& gguf);
 
-// Writes these files into an existing folder; none if gguf_tokenizer_files() throws. Throws
-// DataError.
-void save_gguf_tokenizer(const std::string& gguf, const std::string& folder);
-
 }  // namespace tidemark
