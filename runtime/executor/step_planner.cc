@@ -61,29 +61,6 @@ std::string moving(const Schedule& schedule) {
   return " and moving " + format_bytes(schedule.moved) + " of blocks";
 }
 
-void bound_time(const StepTrace& trace, const PlanLimits& limits, const std::atomic<bool>& stop,
-                planner::OrderedReleases& found) {
-  const planner::TimeBoundOptions options{.stop = &stop};
-  const auto times =
-      found.order.empty()
-          ? planner::time_bound(trace, limits, options)
-          : planner::time_bound(planner::reordered(trace, found.order), limits, options);
-  if (!times) return;
-  const Nanos in_any = planner::any_order_bound(
-      trace, limits, {.looked_at = planner::kLookedAtInAnyOrder, .stop = &stop});
-  found.schedule.ample_time = times->ample;
-  found.schedule.time_bound = std::max(times->least, in_any);
-  found.schedule.any_order_bound = in_any;
-}
-
-// Bounds of one schedule of a step, for another that has none.
-void take_bound(const Schedule& from, Schedule& to) {
-  const bool same_order = planner::order_of(from) == planner::order_of(to);
-  to.ample_time = from.ample_time;
-  to.time_bound = same_order ? from.time_bound : from.any_order_bound;
-  to.any_order_bound = from.any_order_bound;
-}
-
 }  // namespace
 
 StepPlanner::StepPlanner(Residency& residency, CostModel& costs, PlanOptions options)
@@ -373,12 +350,8 @@ void StepPlanner::produce_releases(Program& program) {
                 planner::plan_releases_in_order(step.trace, step.limits, step.foreign, searched,
                                                 step.work, &produced.work, &stop_);
           }
-          const bool ends_here = !orders.empty();
           produced.worth_searching = std::move(searched);
           if (found) {
-            const bool fits = found->schedule.shortfall == Bytes(0);
-            if (options_.time_bound && fits && ends_here)
-              bound_time(step.trace, step.fastest, stop_, *found);
             produced.schedule = std::move(found->schedule);
           } else {
             produced.why_not = "the search found no releases that make it fit";
@@ -440,7 +413,7 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
        step =
            Request{program.trace, limits(), fastest_limits(), program.initial.foreign(), work},
        allowed = limits_of(program), by = program.producer, background = options_.background,
-       before_use = options_.before_use, &stop = stop_] {
+       before_use = options_.before_use, &stop = stop_]() mutable {
         if (background) let_others_go_first();
         const auto begin = std::chrono::steady_clock::now();
         Produced produced = produce(step);
@@ -451,6 +424,7 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
         if (produced.schedule && before_use) {
           before_use(simulate(step.trace, step.limits, *produced.schedule).tier_peak, stop);
         }
+        produced.trace = std::move(step.trace);
         return produced;
       });
   const auto run = [task] { (*task)(); };
@@ -504,6 +478,12 @@ void StepPlanner::take_produced() {
 }
 
 void StepPlanner::adopt(Program& program, Produced produced) {
+  if (produced.bounds && program.schedule) {
+    Schedule& bounded = program.schedule->schedule;
+    bounded.ample_time = produced.bounds->ample_time;
+    bounded.time_bound = produced.bounds->time_bound;
+    bounded.any_order_bound = produced.bounds->any_order_bound;
+  }
   if (program.settled) return;  // meanwhile: the previous schedule failed
   if (!produced.schedule) {
     program.best ? settle(program) : give_up(program, produced.why_not);
@@ -538,8 +518,8 @@ void StepPlanner::adopt(Program& program, Produced produced) {
         (in_program_order(schedule) ? "" : ", in another order") + moving(schedule) + made);
   }
   program.schedule = std::make_shared<BoundSchedule>(
-      BoundSchedule{program.trace, std::move(schedule), program.initial, produced.seconds,
-                    produced.made_from});
+      BoundSchedule{std::move(produced.trace), std::move(schedule), program.initial,
+                    produced.seconds, produced.made_from});
   program.worth_searching = std::move(produced.worth_searching);
   program.steps = program.failures = 0;
   program.least = Nanos(0);
@@ -573,7 +553,6 @@ void StepPlanner::judge(Program& program, Nanos took) {
     program.best = program.schedule;
     program.best_time = program.least;
   } else {
-    if (program.best) take_bound(program.schedule->schedule, program.best->schedule);
     const std::string other = program.best ? "the previous plan" : "the policy";
     say("steps follow " + other + " again: under the new plan they take " +
         std::to_string(std::lround(100 * (share - 1))) + " % longer");
@@ -593,6 +572,34 @@ void StepPlanner::settle(Program& program) {
   program.schedule = std::move(program.best);
   current_ = program.schedule;
   if (!program.schedule) refused_.insert(program.signature);
+  if (options_.time_bound) produce_bounds(program);
+}
+
+// After all searches, so that no schedule waits for it.
+void StepPlanner::produce_bounds(Program& program) {
+  const std::shared_ptr<BoundSchedule> bound = program.schedule;
+  if (!bound || !releases(bound->schedule) || bound->schedule.shortfall > Bytes(0)) return;
+  start(program, 0, [this, bound](const Request& step) {
+    Produced produced;
+    produced.bounds = bounds_of(*bound, step.fastest, stop_);
+    return produced;
+  });
+}
+
+std::optional<StepPlanner::Bounds> StepPlanner::bounds_of(const BoundSchedule& bound,
+                                                          const PlanLimits& fastest,
+                                                          const std::atomic<bool>& stop) {
+  const planner::TimeBoundOptions options{.stop = &stop};
+  const auto times =
+      in_program_order(bound.schedule)
+          ? planner::time_bound(bound.trace, fastest, options)
+          : planner::time_bound(
+                planner::reordered(bound.trace, planner::order_of(bound.schedule)), fastest,
+                options);
+  if (!times) return std::nullopt;
+  const Nanos in_any = planner::any_order_bound(
+      bound.trace, fastest, {.looked_at = planner::kLookedAtInAnyOrder, .stop = &stop});
+  return Bounds{times->ample, std::max(times->least, in_any), in_any};
 }
 
 void StepPlanner::give_up(Program& program, const std::string& why) {

@@ -61,8 +61,8 @@ struct PlanOptions {
   // The maximum work of a search, in simulated calls; longer steps justify more. 0: the only
   // limit is planner::kThorough.
   int64_t effort = 0;
-  // Computes a lower bound for the time of schedules found by a search (Schedule::time_bound),
-  // which takes about a second for a thousand operators.
+  // After the searches, computes lower bounds for the time of a schedule that they found
+  // (Schedule::time_bound), which takes about a second for a thousand operators.
   bool time_bound = false;
   // Off: a step that releases nothing under the policy is not planned.
   bool where_it_fits = true;
@@ -141,9 +141,15 @@ class StepPlanner final : public StorageListener {
  private:
   enum class Mode : uint8_t { kIdle, kChoose, kRecord, kFollow };
   enum class Producer : uint8_t { kOrder, kReleases, kRecorded, kGiven };
+  // For schedules in one order; as in Schedule.
+  struct Bounds {
+    Nanos ample_time{0}, time_bound{0}, any_order_bound{0};
+  };
   struct Produced {
     std::optional<Schedule> schedule{};
+    std::optional<Bounds> bounds{};                        // of the schedule followed
     std::vector<std::vector<uint32_t>> worth_searching{};  // orders
+    StepTrace trace{};                                     // with the costs it was made for
     std::string why_not{};
     int64_t work = 0;        // in simulated calls
     double seconds = 0;      // spent making it
@@ -193,6 +199,10 @@ class StepPlanner final : public StorageListener {
   void produce_releases(Program& program);
   void produce_recorded(Program& program);
   void produce_as_given(Program& program);
+  void produce_bounds(Program& program);
+  static std::optional<Bounds> bounds_of(const BoundSchedule& schedule,
+                                         const PlanLimits& fastest,
+                                         const std::atomic<bool>& stop);
   static void check(Produced& produced, const StepTrace& trace, const PlanLimits& limits,
                     Producer producer);
   PlanLimits limits_of(const Program& program) const;

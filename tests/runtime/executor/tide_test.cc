@@ -309,6 +309,7 @@ TEST(Tide, BoundsGoByTheFastestCopy) {
     for (int i = 0; i < kSettled + 2; ++i) training.step();
     const BoundSchedule* bound = session.planner()->current();
     EXPECT_TRUE(bound && bound->schedule.time_bound > Nanos(0));
+    EXPECT_TRUE(bound && bound->schedule.time_bound <= bound->schedule.time);
     return bound ? bound->schedule.ample_time : Nanos(0);
   };
   EXPECT_GT(ample_time(false), Nanos(0));
