@@ -34,8 +34,9 @@ constexpr double kClearly = 1.02;
 constexpr int64_t kFarLonger = 4;
 
 // Limits on the effort of each plan of tide's in a trial, which makes two: an absolute one, and
-// one by which both take about a third of the work.
-constexpr int64_t kTrialPlanEffort = 1'000'000;
+// one by which both take at most a fifth of the work; three times that if nothing else is
+// tried first.
+constexpr int64_t kTrialPlanEffort = 4'000'000;
 constexpr int64_t kWorkPerPlanEffort = 150;
 
 // Units of work for issuing a call of the program and for handing out a block.
@@ -174,8 +175,11 @@ bool can_rank(const DryRunWork& work, const UnmanagedNeed& need) {
   return 2 * count * plain_work(need, kRankingRounds) <= work.max() / 2;
 }
 
-int64_t trial_plan_effort(const DryRunWork& work) {
-  return std::clamp<int64_t>(work.max() / kWorkPerPlanEffort, 1, kTrialPlanEffort);
+int64_t trial_plan_effort(int64_t work) {
+  return std::clamp<int64_t>(work / kWorkPerPlanEffort, 1, kTrialPlanEffort);
+}
+int64_t trial_plan_effort(const DryRunWork& work, const UnmanagedNeed& need) {
+  return trial_plan_effort(can_rank(work, need) ? work.max() : 3 * work.max());
 }
 
 // Space for everything, twice: the disk rounds copies up, and storages that only recipes read
@@ -385,7 +389,7 @@ SessionOptions feasible_schedule(SessionOptions options, const Program& program,
     return options;
   }
   options.residency.learn_costs = false;
-  options.delta.plan_effort = trial_plan_effort(work);
+  options.delta.plan_effort = trial_plan_effort(work, need);
   const TrialLimits limits{.recomputations = kMaxRecomputations * need.operators};
   if (const auto found = completing_within(options, program, need, limits, work)) return *found;
   options.policy = minimum.policy;
@@ -405,7 +409,7 @@ SessionOptions feasible_schedule_sparing_disk(const SessionOptions& options,
   DryRunWork own(need.work_limit());
   DryRunWork& all = given ? *given : own;
   bare.residency.learn_costs = false;
-  bare.delta.plan_effort = trial_plan_effort(all);
+  bare.delta.plan_effort = trial_plan_effort(all, need);
   DryRunWork work(all.left() / 2);
   // Tide's plans are left out: they take the host far longer than such a step, and help with
   // and without a disk.
@@ -452,7 +456,7 @@ std::optional<StepPrediction> predict_step(SessionOptions options, const Program
                                            DryRunWork* given) {
   DryRunWork own;
   DryRunWork& work = given ? *given : own;
-  options.delta.plan_effort = trial_plan_effort(work);
+  options.delta.plan_effort = trial_plan_effort(work.max());
   StepPrediction prediction;
   const bool completes =
       run(simulated(options), program, kTrialRounds, {.only_first = true}, work, &prediction)
