@@ -92,7 +92,8 @@ c10::cuda::CUDAStream stream(uintptr_t number) {
 // Of any order of magnitude, or just at a limit of the allocator's.
 size_t random_size(std::mt19937_64& random) {
   constexpr size_t kMiB = 1 << 20;
-  constexpr size_t kLimits[] = {512, kMiB, 2 * kMiB, 10 * kMiB, 20 * kMiB, 32 * kMiB};
+  constexpr size_t kLimits[] = {512,       kMiB,      2 * kMiB,  10 * kMiB,
+                                11 * kMiB, 32 * kMiB, 40 * kMiB, 60 * kMiB};
   if (random() % 4 == 0) return kLimits[random() % std::size(kLimits)] - 1 + random() % 3;
   return 1 + random() % (size_t{1} << (4 + random() % 23));
 }
@@ -108,7 +109,7 @@ int main(int, char** arguments) {
   c10::Allocator& allocator = *c10::cuda::CUDACachingAllocator::get();
   std::printf("max_split_size %zu\n", max_split_mib << 20);
 
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(5);
   std::vector<std::pair<size_t, c10::DataPtr>> live;
   size_t allocations = 0;
   for (int i = 0; i < 800; ++i) {
