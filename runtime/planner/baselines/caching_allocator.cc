@@ -7,7 +7,7 @@ namespace {
 
 using namespace literals;  // NOLINT(google-build-using-namespace)
 
-constexpr Bytes kRounding = 512_B;
+constexpr Bytes kBlockRounding = 512_B;
 constexpr Bytes kLargestSmallRequest = 1_MiB;
 constexpr Bytes kSmallSegment = 2_MiB;
 constexpr Bytes kLargeSegment = 20_MiB;
@@ -51,14 +51,14 @@ CachingAllocator::Blocks::iterator CachingAllocator::take_segment(bool large, in
 }
 
 Offset CachingAllocator::allocate(Bytes size, int32_t stream) {
-  size = align_up(size, kRounding);
+  size = align_up(size, kBlockRounding);
   const bool large = size > kLargestSmallRequest;
   auto taken = take_free_block(large, stream, size);
   if (taken == blocks_.end()) taken = take_segment(large, stream, size);
   auto& [address, block] = *taken;
   const Bytes left = block.size - size;
   const bool split =
-      large ? size < max_split_size_ && left > kLeastLargeRemainder : left >= kRounding;
+      large ? size < max_split_size_ && left > kLeastLargeRemainder : left >= kBlockRounding;
   if (split) {
     const Block rest{left, block.segment, stream, large, false};
     free_.insert(free_block(*blocks_.emplace(address + size, rest).first));
