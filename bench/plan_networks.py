@@ -4,10 +4,10 @@
 usage: plan_networks.py [--program build/release/bin/plan_graph] [--output FILE.json] [NETWORK...]
 
 Each network is captured on the simulated device with SGD (momentum) and with Adam, at batch 1
-and 32, some with Adam unfused too. "best fit" is what an allocator does that frees by reference counts, in program order;
-"PyTorch" is a model of its caching allocator (runtime/planner/baselines/caching_allocator.h), which
-reserves whole segments, in program order. Last come means over the networks of OLLA and of ROAM,
-beside what the papers publish against PyTorch.
+and 32, some with Adam unfused too. "best fit" is what an allocator does that frees by reference
+counts, in program order; "PyTorch" is a model of its caching allocator, which reserves whole
+segments (runtime/planner/baselines/caching_allocator.h), in program order. Last come means over
+the networks of OLLA and of ROAM, beside what the papers publish against PyTorch.
 """
 
 import argparse
