@@ -12,7 +12,7 @@ usage: plan_instances.py [--program build/release/bin/plan_graph] [--output FILE
 - roam: ROAM (runtime/planner/roam) with each ingredient changed, beside the default planner: on
   MODel's steps with parameters resident, and on the networks of plan_networks.py. ROAM as
   published neither merges small leaves nor uses in-place pairs; the default planner does the
-  latter.
+  latter. Beside them PyTorch: program order, and a model of its caching allocator.
 
 Seconds are the planner's own, of wall clock; for layouts beside the CPU time of the whole
 program, which also reads, checks and compares: a busy machine stretches the one, not the other.
@@ -134,7 +134,8 @@ def print_roam(name, row):
 
 
 def roam_rows(program, deadline, networks):
-    methods = ["default", "roam", *ABLATIONS]
+    everywhere = ["default", "roam", "pytorch"]
+    methods = [*everywhere, *ABLATIONS]
     rows = []
     print("\npeak above the bound, per cent: " + ", ".join(methods) + "; seconds of roam")
     for file in order_files():
@@ -158,7 +159,7 @@ def roam_rows(program, deadline, networks):
                     return plan_network(program, network, batch, optimizer, deadline, method)
 
                 rows.append({"step": network, "batch": batch, "optimizer": optimizer,
-                             **roam_row(plan_by, methods if optimizer == "adam" else methods[:2])})
+                             **roam_row(plan_by, methods if optimizer == "adam" else everywhere)})
                 print_roam(f"{network}, {batch}, {optimizer}", rows[-1])
     summary = {}
     for method in methods:

@@ -4,12 +4,16 @@
 usage: plan_networks.py [--program build/release/bin/plan_graph] [--output FILE.json] [NETWORK...]
 
 Each network is captured on the simulated device with SGD (momentum) and with Adam, at batch 1
-and 32, the largest with Adam unfused too. "best fit" is what an allocator does that frees by reference counts, in program order.
+and 32, some with Adam unfused too. "best fit" is what an allocator does that frees by reference
+counts, in program order; "PyTorch" is a model of its caching allocator, which reserves whole
+segments (runtime/planner/baselines/caching_allocator.h), in program order. Last come means over
+the networks of OLLA and of ROAM, beside what the papers publish against PyTorch.
 """
 
 import argparse
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,8 +25,29 @@ NETWORKS = [
     "resnet50", "r3d_18", "vit_b_16", "transformer-base", "bert-base", "xlm-roberta-base", "gpt2",
     "gpt2-xl",
 ]
-# Also with Adam as a dozen operators for each parameter: a step of ten thousand operators.
-UNFUSED = ["gpt2-xl"]
+ROAM = ["alexnet", "vgg16", "mnasnet1_0", "mobilenet_v2", "efficientnet_b0", "vit_b_16",
+        "bert-base"]
+# Also with Adam as a dozen operators for each parameter, as in ROAM's graphs. For the largest
+# network that is a step of ten thousand operators.
+UNFUSED = [*ROAM, "gpt2-xl"]
+
+# Of each paper: the networks that we share with it, and what it says of PyTorch, on average over
+# its own networks (per cent; by batch, where it says so).
+PAPERS = {
+    "OLLA": {"networks": ["alexnet", "vgg16", "googlenet", "mnasnet1_0", "mobilenet_v2",
+                          "efficientnet_b0", "resnet18", "resnet50", "r3d_18", "vit_b_16",
+                          "transformer-base", "xlm-roberta-base"],
+             "optimizer": "sgd",
+             "published": {"less_than_pytorch": {"both": "33"},
+                           "less_by_order": {1: "22.5", 32: "10.1"},
+                           "pytorch_fragmentation": {1: "7.9", 32: "26.1"}}},
+    "ROAM": {"networks": ROAM, "optimizer": "adam-unfused",
+             "published": {"less_than_pytorch": {"both": "35.7"},
+                           "pytorch_fragmentation": {"both": "23.0"}}},
+}
+FIGURES = {"less_than_pytorch": "less than PyTorch, order and allocator together",
+           "less_by_order": "smaller load by order alone",
+           "pytorch_fragmentation": "PyTorch's fragmentation"}
 
 
 def run_plan_graph(program, arguments):
@@ -43,17 +68,43 @@ def plan_network(program, network, batch, optimizer, deadline, method="default")
 def plan(program, network, batch, optimizer, deadline):
     result = plan_network(program, network, batch, optimizer, deadline)
     methods = {m["name"]: m["peak"] for m in result["methods"]}
-    best_fit = methods["program order, best fit"]
+    best_fit, pytorch = methods["program order, best fit"], methods["PyTorch"]
+    in_order = result["program_order_load"]
     return {
         "network": network, "batch": batch, "optimizer": optimizer,
         "operators": result["operators"], "storages": result["storages"],
         "peak_bytes": result["peak"], "bound_bytes": result["bound"], "gap": result["gap"],
         "fragmentation": (result["peak"] - result["load"]) / result["peak"],
-        "program_order_load_bytes": result["program_order_load"],
+        "program_order_load_bytes": in_order, "less_by_order": 1 - result["load"] / in_order,
         "best_fit_bytes": best_fit, "lescea_best_fit_bytes": methods["LESCEA, best fit"],
         "less_than_best_fit": 1 - result["peak"] / best_fit,
+        "pytorch_bytes": pytorch, "pytorch_fragmentation": 1 - in_order / pytorch,
+        "less_than_pytorch": 1 - result["peak"] / pytorch,
         "seconds": result["seconds"], "method": result["method"],
     }
+
+
+def beside_papers(rows):
+    """Means over each paper's networks, by batch and of both, with what it publishes."""
+    found = {}
+    for paper, of in PAPERS.items():
+        own = [r for r in rows
+               if r["network"] in of["networks"] and r["optimizer"] == of["optimizer"]]
+        if not own:
+            continue
+        found[paper] = {"networks": len({r["network"] for r in own}),
+                        "optimizer": of["optimizer"]}
+        print(f"\n{paper}: {found[paper]['networks']} of its networks, {of['optimizer']}")
+        for figure, about in FIGURES.items():
+            ours = {batch: statistics.mean(r[figure] for r in own if batch in (r["batch"], "both"))
+                    for batch in (1, 32, "both")}
+            published = of["published"].get(figure, {})
+            found[paper][figure] = {"ours": ours, "published_per_cent": published}
+            print(f"  {about}: " + ", ".join(
+                f"batch {batch} {100 * mean:.1f} %"
+                + (f" (published: {published[batch]} %)" if batch in published else "")
+                for batch, mean in ours.items()).replace("batch both", "both"))
+    return found
 
 
 def main():
@@ -66,7 +117,7 @@ def main():
 
     rows = []
     print(f"{'network':<17}{'batch':>6}{'':>2}{'optimizer':<13}{'ops':>6}{'peak MiB':>11}"
-          f"{'gap %':>8}{'frag %':>8}{'vs best fit':>13}{'seconds':>9}")
+          f"{'gap %':>8}{'frag %':>8}{'vs best fit':>13}{'vs PyTorch':>12}{'seconds':>9}")
     for network in args.networks:
         for batch in (1, 32):
             for optimizer in ["sgd", "adam"] + ["adam-unfused"] * (network in UNFUSED):
@@ -75,9 +126,11 @@ def main():
                 print(f"{network:<17}{batch:>6}  {optimizer:<13}{row['operators']:>6}"
                       f"{row['peak_bytes'] / 2**20:>11.1f}{100 * row['gap']:>8.3f}"
                       f"{100 * row['fragmentation']:>8.3f}"
-                      f"{-100 * row['less_than_best_fit']:>12.1f}%{row['seconds']:>9.2f}", flush=True)
+                      f"{-100 * row['less_than_best_fit']:>12.1f}%"
+                      f"{-100 * row['less_than_pytorch']:>11.1f}%{row['seconds']:>9.2f}", flush=True)
+    papers = beside_papers(rows)
     if args.output:
-        write_report(args.output, deadline_s=args.deadline, rows=rows)
+        write_report(args.output, deadline_s=args.deadline, rows=rows, papers=papers)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,7 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
   const Bytes in_lescea_order = peak_load(problem, lescea(problem));
   for (const Baseline& baseline : baselines()) {
     if (best.peak <= bound || limits.stopped()) break;
+    if (baseline.only_compared) continue;
     // No layout is below the load.
     const Bytes load = baseline.reorders ? in_lescea_order : in_program_order;
     if (!baseline.in_place && load >= best.peak) continue;

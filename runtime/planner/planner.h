@@ -1,8 +1,9 @@
 // The default planner: makes a plan for a problem.
 //
 // Plans the order, then in-place pairs, then the layout. Never worse than any of the baselines
-// (baselines/baselines.h), which are tried too while they are quick. Stops at the deadline with
-// the best plan so far. Deterministic for the same problem, seed and node budget.
+// (baselines/baselines.h), which are tried too while they are quick, except for those that are
+// only compared. Stops at the deadline with the best plan so far. Deterministic for the same
+// problem, seed and node budget.
 //
 // Threads: functions without state.
 #pragma once

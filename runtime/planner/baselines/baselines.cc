@@ -62,6 +62,16 @@ Baseline apart(const char* name, StreamSharing sharing) {
   return baseline;
 }
 
+Baseline pytorch() {
+  Baseline baseline;
+  baseline.name = "PyTorch";
+  baseline.quick = true;
+  baseline.only_compared = true;  // it reserves whole segments
+  baseline.plan =
+      timed("PyTorch", [](const Problem& problem) { return pytorch_plan(problem); });
+  return baseline;
+}
+
 }  // namespace
 
 const std::vector<Baseline>& baselines() {
@@ -78,6 +88,7 @@ const std::vector<Baseline>& baselines() {
       apart("any streams, paths", StreamSharing::kPaths),
       apart("any streams, ancestors", StreamSharing::kAncestors),
       apart("any streams, greedy by size", StreamSharing::kOffsets),
+      pytorch(),
   };
   return *all;
 }

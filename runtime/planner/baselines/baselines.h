@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ struct MemoryNoteOptions {
 // Blocks lie side by side: no two parts of a block are in use at one time.
 Plan memory_note(const Problem& problem, const MemoryNoteOptions& options);
 
+// PyTorch: program order, each storage and workspace allocated when its operator runs and freed
+// after its last use, by a model of the caching allocator (caching_allocator.h). The peak is
+// what the allocator reserves; nothing is in place. A block that other streams use returns to
+// its own when they are done with it.
+Plan pytorch_plan(const Problem& problem,
+                  Bytes max_split_size = Bytes(std::numeric_limits<int64_t>::max()));
+
 // Blocks that methods like this one hand out: placement k has the block block[k], of the size
 // size[block[k]].
 inline constexpr size_t kNoBlock = SIZE_MAX;
@@ -40,6 +48,7 @@ struct Baseline {
   bool reorders = false;  // its order differs from the program's
   bool in_place = false;
   bool quick = false;                        // close to linear in the size of the problem
+  bool only_compared = false;                // plan_step() does not try it
   Freedom freedom = Freedom::kIssueOrder;    // of its plans; only equal ones compare
   std::function<Plan(const Problem&)> plan;  // its bound is 0: nothing is proven
 };
@@ -47,7 +56,7 @@ struct Baseline {
 // Program order: unshared, in place, sharing, both; then with reference counts and online best
 // fit, greedy by size, LLFB; then LESCEA's order with best fit and with greedy by size; last,
 // for any number of streams, the note's path colouring, ancestors, and both laid out
-// (streams.h).
+// (streams.h); and PyTorch.
 const std::vector<Baseline>& baselines();
 
 }  // namespace tidemark::planner
