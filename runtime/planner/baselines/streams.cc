@@ -17,7 +17,10 @@ namespace {
 class StreamPlanner {
  public:
   StreamPlanner(const Problem& problem, const StreamOptions& options)
-      : problem_(problem), options_(options), count_(problem.op_count()) {
+      : problem_(problem),
+        options_(options),
+        by_path_(options.sharing == StreamSharing::kPaths),
+        count_(problem.op_count()) {
     if (options.freedom == Freedom::kIssueOrder) {
       throw UsageError("[stream_safe] freedom kIssueOrder: that is what memory_note() is for");
     }
@@ -29,17 +32,18 @@ class StreamPlanner {
     plan_.placements = lifetimes(problem_, plan_.order);
     find_edges();
     find_users();
-    const bool few = count_ <= kMaxOpsForBound;
-    if (few) find_descendants();
-    if (few && options_.in_place) find_pairs();
-    if (!few) {
-      stack();
-    } else if (options_.sharing == StreamSharing::kOffsets) {
-      first_fit();
+    if (by_path_) {
+      colour();
+      find_paths();
+    } else if (count_ <= kMaxOpsForBound) {
+      find_descendants();
     } else {
-      if (options_.sharing == StreamSharing::kPaths) colour();
-      walk();
+      stack();
+      fill_figures(plan_);
+      return std::move(plan_);
     }
+    if (options_.in_place) find_pairs();
+    options_.sharing == StreamSharing::kOffsets ? first_fit() : walk();
     fill_figures(plan_);
     return std::move(plan_);
   }
@@ -84,6 +88,18 @@ class StreamPlanner {
     placement_of_ = std::move(at);
   }
 
+  // The path on which all users of a placement lie; 0: none.
+  void find_paths() {
+    path_.assign(plan_.placements.size(), 0);
+    for (size_t k = 0; k < plan_.placements.size(); ++k) {
+      if (kept_[k] || users_[k].empty()) continue;
+      const size_t path = colour_[users_[k].front()];
+      const bool one = std::all_of(users_[k].begin(), users_[k].end(),
+                                   [&](OpId user) { return colour_[user] == path; });
+      if (one) path_[k] = path;
+    }
+  }
+
   // Finds, for each operator, those after it, and for each placement, those after all its
   // users.
   void find_descendants() {
@@ -112,7 +128,15 @@ class StreamPlanner {
   }
   // Whether all users of `a` have ended when the first user of `b` begins.
   bool is_before(size_t a, size_t b) const {
-    return !starts_[b] && after_[a].has(users_[b].front());
+    if (starts_[b]) return false;
+    if (!by_path_) return after_[a].has(users_[b].front());
+    return path_[a] != 0 && path_[a] == colour_[users_[b].front()] &&
+           plan_.placements[a].end <= plan_.placements[b].begin;
+  }
+  // REQUIRES: `user` is issued first.
+  bool comes_before(OpId user, OpId op) const {
+    if (!by_path_) return down_[user].has(op);
+    return colour_[user] != 0 && colour_[user] == colour_[op];
   }
 
   // Takes pairs, largest first, in which all other users of the input come before the operator.
@@ -126,11 +150,11 @@ class StreamPlanner {
       const size_t input = placement_of_[pair.input], output = placement_of_[pair.output];
       if (kept_[input] || starts_[output] || gives[input] || takes[output] || is_idle(input) ||
           plan_.placements[input].size != plan_.placements[output].size ||
-          users_[output].front() != pair.op) {
+          users_[output].front() != pair.op || users_[input].back() != pair.op) {
         continue;
       }
       const bool last = std::all_of(users_[input].begin(), users_[input].end(), [&](OpId user) {
-        return user == pair.op || down_[user].has(pair.op);
+        return user == pair.op || comes_before(user, pair.op);
       });
       if (!last) continue;
       gives[input] = takes[output] = true;
@@ -193,7 +217,8 @@ class StreamPlanner {
   void colour() {
     colour_.assign(count_, 0);
     size_t left = count_;
-    for (int path = 1; path <= options_.paths && left > 0; ++path) {
+    const auto paths = static_cast<size_t>(options_.paths);
+    for (size_t path = 1; path <= paths && left > 0; ++path) {
       std::vector<int> length(count_, 0);
       std::vector<OpId> from(count_, kNone);
       OpId end = plan_.order.front();
@@ -214,18 +239,14 @@ class StreamPlanner {
     }
   }
 
-  bool may_take(size_t from, size_t to) const {
-    if (!is_before(from, to)) return false;
-    if (options_.sharing != StreamSharing::kPaths) return true;
-    const int released_by = colour_[users_[from].back()];
-    return released_by != 0 && released_by == colour_[users_[to].front()];
-  }
+  // Block size; the placement that used the block last.
+  using Box = std::multimap<Bytes, size_t>;
 
-  // Walks like the memory note, but also keeps which placement used a block last.
+  // Walks like the memory note, with a box for each path.
   void walk() {
     std::vector<size_t> block(plan_.placements.size(), kNoBlock);
     std::vector<Bytes> size;
-    std::multimap<Bytes, size_t> box;  // block size, the placement that used it last
+    std::vector<Box> boxes(by_path_ ? static_cast<size_t>(options_.paths) + 1 : 1);
     std::vector<size_t> donor(plan_.placements.size(), kNoBlock);
     std::vector<bool> gives(plan_.placements.size());
     for (const InPlace& pair : plan_.in_place) {
@@ -239,8 +260,12 @@ class StreamPlanner {
       if (!gives[k]) end_at[plan_.placements[k].end].push_back(k);
     }
     for (size_t t = 0; t < count_; ++t) {
-      for (const size_t k : end_at[t]) box.emplace(size[block[k]], k);
+      for (const size_t k : end_at[t]) {
+        if (!by_path_ || path_[k] != 0)
+          boxes[by_path_ ? path_[k] : 0].emplace(size[block[k]], k);
+      }
       for (const size_t k : begin_at[t]) {
+        Box& box = boxes[by_path_ ? colour_[users_[k].front()] : 0];
         if (donor[k] == kNoBlock) block[k] = take(k, size, box, block);
       }
       for (const size_t k : begin_at[t]) {
@@ -251,13 +276,13 @@ class StreamPlanner {
   }
 
   // Takes the smallest block that holds the placement, or else the largest, which grows.
-  size_t take(size_t k, std::vector<Bytes>& size, std::multimap<Bytes, size_t>& box,
+  size_t take(size_t k, std::vector<Bytes>& size, Box& box,
               const std::vector<size_t>& block) const {
     const Bytes wanted = plan_.placements[k].size;
     auto found = box.end();
     for (auto at = box.lower_bound(wanted); at != box.end(); ++at) {
       if (at->first.count() / options_.match_range > wanted.count()) break;
-      if (may_take(at->second, k)) {
+      if (is_before(at->second, k)) {
         found = at;
         break;
       }
@@ -265,7 +290,7 @@ class StreamPlanner {
     for (auto at = box.lower_bound(wanted); found == box.end() && at != box.begin();) {
       --at;
       if (at->first.count() < wanted.count() / options_.match_range) break;
-      if (may_take(at->second, k)) found = at;
+      if (is_before(at->second, k)) found = at;
     }
     if (found == box.end()) {
       size.push_back(wanted);
@@ -279,6 +304,7 @@ class StreamPlanner {
 
   const Problem& problem_;
   const StreamOptions options_;
+  const bool by_path_;
   const size_t count_;
   Plan plan_;
   std::vector<std::vector<OpId>> before_;  // per operator
@@ -287,7 +313,8 @@ class StreamPlanner {
   std::vector<bool> kept_, starts_;        // per placement
   std::vector<Bitset> down_;               // per operator: those that come after it
   std::vector<Bitset> after_;              // per placement: those that come after all users
-  std::vector<int> colour_;                // per operator; 0: none
+  std::vector<size_t> colour_;             // per operator: its path; 0: none
+  std::vector<size_t> path_;               // per placement; 0: none
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace tidemark::planner {
 
 enum class StreamSharing : uint8_t {
   // The note's method: colours paths, longest first, and reuses a block only along one path.
-  // Ancestors are checked too, because a value may have users off the path.
+  // A value with users off its path gives its block to none.
   kPaths,
   kAncestors,  // blocks as in memory_note(), reused by any descendant of all their users
   kOffsets,    // no blocks: largest first, each at its lowest possible offset
@@ -32,8 +32,8 @@ struct StreamOptions {
   int64_t match_range = 16;  // as in MemoryNoteOptions
 };
 
-// The plan states options.freedom. With more than kMaxOpsForBound operators, ancestors are not
-// computed and nothing is shared. O(operators * uses / 64), and O(storages^2) for kOffsets.
+// The plan states options.freedom. kPaths: O(paths * uses). Others: O(operators * uses / 64),
+// and O(storages^2) for kOffsets; with more than kMaxOpsForBound operators they share nothing.
 Plan stream_safe(const Problem& problem, const StreamOptions& options = {});
 
 }  // namespace tidemark::planner

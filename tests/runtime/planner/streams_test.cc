@@ -90,6 +90,30 @@ TEST(StreamsTest, OneStreamIsIssueOrder) {
   EXPECT_THROW(stream_safe(problem, {.freedom = Freedom::kIssueOrder}), UsageError);
 }
 
+// Colours need no ancestors, which long programs have too many of.
+TEST(StreamsTest, PathsShareInLongPrograms) {
+  Problem problem;
+  const auto count = static_cast<StorageId>(kMaxOpsForBound + 1);
+  for (StorageId i = 0; i < count; ++i) {
+    Storage s;
+    s.name = "a" + std::to_string(i);
+    s.size = Bytes(10);
+    problem.storages.push_back(s);
+    Operator op;
+    op.name = "A" + std::to_string(i);
+    op.outputs = {i};
+    if (i > 0) op.inputs = {i - 1};
+    problem.operators.push_back(op);
+  }
+  const auto peak = [&](StreamSharing sharing) {
+    StreamOptions options;
+    options.sharing = sharing;
+    return stream_safe(problem, options).peak;
+  };
+  EXPECT_EQ(peak(StreamSharing::kPaths), Bytes(20));
+  EXPECT_EQ(peak(StreamSharing::kAncestors), Bytes(10) * count);
+}
+
 // Reachability, by repeated squaring of the relation.
 class Relation {
  public:
