@@ -10,9 +10,8 @@
 // - Up to 1 MiB, they are served by the small pool, which has segments of 2 MiB; larger ones by
 //   the large pool: segments of 20 MiB for less than 10 MiB, else the request rounded up to 2
 //   MiB.
-// - The smallest free block of the pool and stream that is large enough is taken; of equal
-// ones,
-//   the lowest. If there is none, a segment is.
+// - The smallest free block of the pool and stream that is large enough is taken, the lowest of
+//   equal ones. If there is none, a segment is.
 // - What is left of a block becomes a free block if it has 512 bytes (small pool) or more than
 //   1 MiB (large pool); else it belongs to the block that was asked for.
 // - A freed block merges with its free neighbours in the segment. It returns to its own stream.
