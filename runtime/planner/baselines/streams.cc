@@ -265,7 +265,8 @@ class StreamPlanner {
           boxes[by_path_ ? path_[k] : 0].emplace(size[block[k]], k);
       }
       for (const size_t k : begin_at[t]) {
-        Box& box = boxes[by_path_ ? colour_[users_[k].front()] : 0];
+        // What nobody uses was there at the start, and takes nobody's block.
+        Box& box = boxes[by_path_ && !users_[k].empty() ? colour_[users_[k].front()] : 0];
         if (donor[k] == kNoBlock) block[k] = take(k, size, box, block);
       }
       for (const size_t k : begin_at[t]) {
