@@ -35,8 +35,9 @@ constexpr double kRest = 4, kOdd = 0.5, kMaxOdd = 4, kApart = 1, kChance = 0.5;
 class Edges {
  public:
   void add(Offset at, Bytes weight) { edges_.emplace_back(at, weight); }
+  void sort() { std::sort(edges_.begin(), edges_.end()); }
+  // REQUIRES: sorted, or added in order.
   void add_up() {
-    std::sort(edges_.begin(), edges_.end());
     for (size_t k = 1; k < edges_.size(); ++k) edges_[k].second += edges_[k - 1].second;
   }
   Bytes below(Offset place) const {
@@ -135,6 +136,7 @@ MovingPass::Run MovingPass::run(const Offsets& hints, uint64_t seed, Bytes bound
                                 const std::vector<State>& stops,
                                 const std::vector<size_t>& changed) {
   random_.seed(seed);
+  sort_by(hints);
   size_t event = events_.size();
   for (const size_t i : changed) event = std::min(event, begin_event_[i]);
   Run run;
@@ -165,6 +167,19 @@ MovingPass::Run MovingPass::run(const Offsets& hints, uint64_t seed, Bytes bound
   run.complete = true;
   run.end = std::move(state_);
   return run;
+}
+
+void MovingPass::sort_by(const Offsets& hints) {
+  by_hint_.clear();
+  for (const Event& event : events_) {
+    if (event.begins && hints[event.buffer] != kNowhere) by_hint_.push_back(event.buffer);
+  }
+  by_hinted_end_ = by_hint_;
+  std::sort(by_hint_.begin(), by_hint_.end(),
+            [&](size_t a, size_t b) { return hints[a] < hints[b]; });
+  std::sort(by_hinted_end_.begin(), by_hinted_end_.end(), [&](size_t a, size_t b) {
+    return hints[a] + buffer(a).size < hints[b] + buffer(b).size;
+  });
 }
 
 void MovingPass::end(size_t i) {
@@ -207,13 +222,29 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
     horizon = std::min(horizon, state_.event + kHorizon);
   }
   Edges begins, ends;
-  for (size_t k = state_.event + 1; k < horizon && events_[k].time < buffer(i).end; ++k) {
-    const size_t other = events_[k].buffer;
-    if (!events_[k].begins || hints[other] == kNowhere) continue;
-    const Bytes weight = std::min(size, buffer(other).size);
-    begins.add(hints[other], weight);
-    // Minus one: a buffer that ends at a place is below it, too.
-    ends.add(hints[other] + buffer(other).size - Bytes(1), weight);
+  const auto weight_of = [&](size_t other) { return std::min(size, buffer(other).size); };
+  // Minus one: a buffer that ends at a place is below it, too.
+  const auto last_of = [&](size_t other) {
+    return hints[other] + buffer(other).size - Bytes(1);
+  };
+  if (horizon - state_.event <= kHorizon) {
+    for (size_t k = state_.event + 1; k < horizon && events_[k].time < buffer(i).end; ++k) {
+      const size_t other = events_[k].buffer;
+      if (!events_[k].begins || hints[other] == kNowhere) continue;
+      begins.add(hints[other], weight_of(other));
+      ends.add(last_of(other), weight_of(other));
+    }
+    begins.sort(), ends.sort();
+  } else {
+    const auto counts = [&](size_t other) {
+      return begin_event_[other] > state_.event && buffer(other).begin < buffer(i).end;
+    };
+    for (const size_t other : by_hint_) {
+      if (counts(other)) begins.add(hints[other], weight_of(other));
+    }
+    for (const size_t other : by_hinted_end_) {
+      if (counts(other)) ends.add(last_of(other), weight_of(other));
+    }
   }
   begins.add_up(), ends.add_up();
   std::optional<Choice> best;

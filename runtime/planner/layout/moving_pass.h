@@ -100,6 +100,7 @@ class MovingPass {
   std::optional<Bytes> price(size_t i, int64_t time) const;
   std::vector<size_t>::const_iterator from(Offset place) const;
 
+  void sort_by(const Offsets& hints);
   bool place(const Offsets& hints);
   void end(size_t i);
   std::optional<Choice> choose(size_t i, const Offsets& hints);
@@ -124,6 +125,7 @@ class MovingPass {
   std::vector<size_t> begin_event_;  // by buffer
   std::vector<std::vector<MovingProblem::PinnedInterval>> pinned_;
   std::mt19937_64 random_;
+  std::vector<size_t> by_hint_, by_hinted_end_;  // buffers with a hint: by its begin, and end
   State state_;
 };
 
