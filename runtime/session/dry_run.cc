@@ -34,9 +34,12 @@ constexpr double kClearly = 1.02;
 constexpr int64_t kFarLonger = 4;
 
 // Limits on the effort of each plan of tide's in a trial, which makes two: an absolute one, and
-// one by which both take at most a fifth of the work; three times that if nothing else is
-// tried first.
-constexpr int64_t kTrialPlanEffort = 4'000'000;
+// one by which both take at most a fifth of the work. A program's only trial has more, unless
+// the program is so long that layouts take most of the work.
+constexpr int64_t kTrialPlanEffort = 1'000'000;
+constexpr int64_t kOnlyTrialPlanEffort = 4'000'000;
+constexpr int64_t kMaxOperatorsForMore = 8'000;
+constexpr int64_t kWorkPerOnlyPlanEffort = 50;
 constexpr int64_t kWorkPerPlanEffort = 150;
 
 // Units of work for issuing a call of the program and for handing out a block.
@@ -175,11 +178,13 @@ bool can_rank(const DryRunWork& work, const UnmanagedNeed& need) {
   return 2 * count * plain_work(need, kRankingRounds) <= work.max() / 2;
 }
 
-int64_t trial_plan_effort(int64_t work) {
-  return std::clamp<int64_t>(work / kWorkPerPlanEffort, 1, kTrialPlanEffort);
+int64_t trial_plan_effort(const DryRunWork& work) {
+  return std::clamp<int64_t>(work.max() / kWorkPerPlanEffort, 1, kTrialPlanEffort);
 }
 int64_t trial_plan_effort(const DryRunWork& work, const UnmanagedNeed& need) {
-  return trial_plan_effort(can_rank(work, need) ? work.max() : 3 * work.max());
+  const bool is_only = !can_rank(work, need) && need.operators <= kMaxOperatorsForMore;
+  if (!is_only) return trial_plan_effort(work);
+  return std::clamp<int64_t>(work.max() / kWorkPerOnlyPlanEffort, 1, kOnlyTrialPlanEffort);
 }
 
 // Space for everything, twice: the disk rounds copies up, and storages that only recipes read
@@ -456,7 +461,7 @@ std::optional<StepPrediction> predict_step(SessionOptions options, const Program
                                            DryRunWork* given) {
   DryRunWork own;
   DryRunWork& work = given ? *given : own;
-  options.delta.plan_effort = trial_plan_effort(work.max());
+  options.delta.plan_effort = trial_plan_effort(work);
   StepPrediction prediction;
   const bool completes =
       run(simulated(options), program, kTrialRounds, {.only_first = true}, work, &prediction)
