@@ -13,8 +13,6 @@
 namespace tidemark {
 namespace {
 
-// Share of the past in the moving average.
-constexpr double kMemory = 0.9;
 constexpr int64_t kBarWidth = 16;
 constexpr const char* kBackToStart = "\r\x1b[K";
 constexpr std::chrono::milliseconds kFirstLine{1000}, kNextLine{100};
@@ -60,12 +58,6 @@ void ProgressLine::step(const StepStats& stats, const StepOutcome& outcome) {
     note(fmt::format("step {} took {:.1f} s longer to plan the next steps", done_,
                      to_seconds(stats.planning_time)));
   }
-  if (outcome.correct && outcome.guesses > 0) {
-    const double share =
-        static_cast<double>(*outcome.correct) / static_cast<double>(outcome.guesses);
-    accuracy_ = kMemory * accuracy_ + (1 - kMemory) * share;
-    weight_ = kMemory * weight_ + (1 - kMemory);
-  }
   const int64_t every = std::max<int64_t>(1, steps_ / kPlainLines);
   if (!terminal_ && done_ != first_ + 1 && done_ != steps_ && done_ % every != 0) return;
 
@@ -77,7 +69,11 @@ void ProgressLine::step(const StepStats& stats, const StepOutcome& outcome) {
                         static_cast<double>(outcome.tokens) / to_seconds(stats.duration));
   }
   if (outcome.loss) line += fmt::format("  loss {:.4f}", *outcome.loss);
-  if (weight_ > 0) line += fmt::format("  accuracy {:.1f} %", 100 * accuracy_ / weight_);
+  if (outcome.correct && outcome.guesses > 0) {
+    const double share =
+        static_cast<double>(*outcome.correct) / static_cast<double>(outcome.guesses);
+    line += fmt::format("  accuracy {:.1f} %", 100 * share);
+  }
   line +=
       fmt::format("  peak {:.1f} of {:.1f} MiB", to_mib(stats.peak_reserved), to_mib(budget_));
   const Bytes released = stats.evicted_bytes + stats.offload_bytes;

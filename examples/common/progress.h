@@ -47,8 +47,6 @@ class ProgressLine {
   int64_t first_;
   int64_t done_;
   Bytes budget_;
-  double accuracy_ = 0;  // moving average
-  double weight_ = 0;
 };
 
 // A line that is overwritten again and again: from one second on, and only on a terminal. The

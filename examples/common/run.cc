@@ -471,8 +471,9 @@ std::string promised_parts(const RunReport& report, Bytes arena) {
 
 void announce(const Job& job, const RunReport& report, const SessionOptions& options,
               double seconds) {
-  print_out("{}; {} steps of batch {} on {}{}\n", job.announcement(), job.steps(), job.batch(),
-            options.device,
+  const std::string steps =
+      job.steps() > 0 ? fmt::format("; {} steps of batch {}", job.steps(), job.batch()) : "";
+  print_out("{}{} on {}{}\n", job.announcement(), steps, options.device,
             report.flags.dtype == DType::kFloat32
                 ? ""
                 : fmt::format(", in {}", to_string(report.flags.dtype)));

@@ -242,8 +242,7 @@ void complete(FinetuneFlags& flags, const LoraFlags& lora, bool length_given) {
 }  // namespace
 
 int64_t FinetuneFlags::warmup_steps(int64_t run) const {
-  return warmup.value_or(
-      static_cast<int64_t>(std::ceil(kWarmupShare * static_cast<double>(run))));
+  return warmup.value_or(static_cast<int64_t>(kWarmupShare * static_cast<double>(run)));
 }
 
 int64_t FinetuneFlags::longest() const {
@@ -269,9 +268,9 @@ std::optional<FinetuneFlags> parse_finetune_flags(int argc, char** argv, int& ex
                "data and sampling",
        .decay = "Weight decay of matrices; norms' weights and biases have none, as with "
                 "transformers' Trainer"});
-  app.add_option(
-         "--warmup", flags.warmup,
-         "Steps over which the learning rate rises; it is 0 in the first [3 % of the run]")
+  app.add_option("--warmup", flags.warmup,
+                 "Steps over which the learning rate rises; it is 0 in the first [3 % of the "
+                 "run, rounded down]")
       ->check(CLI::Range(0, 1 << 30))
       ->group("Optimizer");
   add_storage_flags(app, flags);

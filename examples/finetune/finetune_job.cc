@@ -325,9 +325,19 @@ void check_output(const FinetuneFlags& flags) {
     throw UsageError("--output would replace --model's own files; give another folder");
   }
   fs::path folder = fs::absolute(flags.output);
+  if (fs::exists(folder) && !fs::is_directory(folder)) {
+    throw UsageError(fmt::format("--output: {} is not a folder", flags.output));
+  }
   if (fs::is_directory(folder)) {
     // transformers would load both together.
     const bool adapter = !saves_network(flags);
+    const auto& replaced = adapter ? kFilesOfAdapters : kFilesOfNetworks;
+    if (!flags.resume && std::any_of(replaced.begin(), replaced.end(), [&](const char* file) {
+          return fs::exists(folder / file);
+        })) {
+      print_error("note: {} holds {}, which will be replaced\n", flags.output,
+                  adapter ? "an adapter" : "a network");
+    }
     for (const char* file : adapter ? kFilesOfNetworks : kFilesOfAdapters) {
       if (!fs::exists(folder / file)) continue;
       throw UsageError(fmt::format("--output: {} holds {}, of {}; give another folder",
@@ -337,6 +347,10 @@ void check_output(const FinetuneFlags& flags) {
     return;
   }
   while (!fs::exists(folder.parent_path())) folder = folder.parent_path();
+  if (!fs::is_directory(folder.parent_path())) {
+    throw UsageError(fmt::format("--output {}: {} is not a folder", flags.output,
+                                 folder.parent_path().string()));
+  }
   const AtomicFile probe(folder.string());
 }
 
@@ -379,14 +393,15 @@ class FinetuneJob final : public Job {
   int64_t batch() const override { return flags_.batch; }
   int64_t steps() const override { return steps_; }
   std::string announcement() const override {
+    if (!flags_.trains) return flags_.model + ", nothing is trained";
     std::string text = fmt::format(
         "{}, {}, sequences of {}", flags_.model,
         flags_.lora ? fmt::format("LoRA of rank {}", flags_.lora->change.rank) : "all weights",
         flags_.length);
     if (!sets_) return text;
     const TuningData& data = sets_->data();
-    text += fmt::format("; {} examples with {} tokens, {} of them to be learnt", data.size(),
-                        data.tokens(), data.counted());
+    text += fmt::format("; {} example{} with {} tokens, {} of them to be learnt", data.size(),
+                        data.size() == 1 ? "" : "s", data.tokens(), data.counted());
     if (data.truncated() > 0) text += fmt::format(", {} cut off", data.truncated());
     if (data.skipped() > 0) text += fmt::format(", {} left out", data.skipped());
     return text + fmt::format("; rows {:.0f} % full", 100 * sets_->filled());

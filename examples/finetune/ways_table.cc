@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,11 @@ FinetuneFlags with_lora(FinetuneFlags flags, bool lora) {
   return flags;
 }
 
+// Whether --model is a name that has to give way to real weights.
+bool lacks_weights(const FinetuneFlags& flags) {
+  return !flags.on_simulator() && !std::filesystem::exists(flags.model);
+}
+
 std::vector<Way> ways_for(const FinetuneFlags& given) {
   std::vector<Way> ways;
   for (const bool lora : {false, true}) {
@@ -39,7 +45,7 @@ std::vector<Way> ways_for(const FinetuneFlags& given) {
     const std::string name =
         lora ? fmt::format("LoRA of rank {}", flags.lora->change.rank) : "all weights";
     const std::string command =
-        "finetune --model " + given.model +
+        "finetune --model " + (lacks_weights(given) ? "DIR" : given.model) +
         (!lora                   ? ""
          : given.adapter.empty() ? fmt::format(" --lora-rank {}", flags.lora->change.rank)
                                  : " --adapter " + given.adapter);
@@ -78,6 +84,9 @@ std::string ways_table(const FinetuneFlags& given) {
     if (found.step && is_first) commands += "  " + way.command + "\n";
   }
   text += "  memory of the arena; times are simulated, from the device's profile\n";
+  if (!commands.empty() && lacks_weights(flags)) {
+    commands += "DIR: a folder or file with the weights, which a name does not bring along.\n";
+  }
   return text + (commands.empty() ? "Neither fits: try a smaller --batch or --seq-length.\n"
                                   : "What fits, beside your other flags:\n" + commands);
 }

@@ -235,6 +235,8 @@ TEST_F(FinetuneTest, AnAdapterIsSavedAndUsed) {
   EXPECT_EQ(read(path("joined/model.safetensors")), read(merged + "/model.safetensors"));
   // A folder does not get both.
   EXPECT_THAT(train("--output " + adapter).error, HasSubstr("holds adapter_config.json"));
+  EXPECT_THAT(train("--steps 1 --lora-rank 1 --output " + adapter).error,
+              HasSubstr("holds an adapter, which will be replaced"));
   EXPECT_THAT(train("--lora-rank 1 --output " + merged).error,
               HasSubstr("holds model.safetensors"));
 }
@@ -323,7 +325,8 @@ TEST_F(FinetuneTest, ADryRunComparesWays) {
   ASSERT_EQ(result.code, 0) << result.error;
   EXPECT_THAT(result.out, HasSubstr("all weights"));
   EXPECT_THAT(result.out, HasSubstr("LoRA of rank 8"));
-  EXPECT_THAT(result.out, HasSubstr("finetune --model smollm2-135m --lora-rank 8"));
+  // The name has no weights to train.
+  EXPECT_THAT(result.out, HasSubstr("finetune --model DIR --lora-rank 8\nDIR: "));
 }
 
 TEST_F(FinetuneTest, MistakesAreExplained) {
@@ -344,7 +347,8 @@ TEST_F(FinetuneTest, MistakesAreExplained) {
   expect(train("--data " + write("bad.jsonl", chats(2) + "{\"messages\": 3}\n")), 2, "line 3");
   expect(train("--budget 1KiB"), 3, "at least");
   expect(train("--output " + model_), 2, "replace --model's own files");
-  expect(train("--output " + chats_ + "/below"), 2, "chats.jsonl");
+  expect(train("--output " + chats_ + "/below"), 2, "chats.jsonl is not a folder");
+  expect(train("--output " + chats_), 2, "chats.jsonl is not a folder");
   expect(train("--seq-length 16 --generate '" + std::string(40, 'a') + "'"), 2, "a prompt has");
 }
 

@@ -53,7 +53,7 @@ TuningData::TuningData(const std::string& path, ModelTokenizer model,
   options_.progress = nullptr;
   if (size() == 0) {
     throw DataError(path, "has no example with a token to learn among its first " +
-                              std::to_string(options.longest));
+                              std::to_string(options.longest) + " tokens");
   }
 }
 

@@ -52,7 +52,10 @@ class LineReader {
 
   const json& member(const json& object, const std::string& key, const std::string& in) const {
     const auto found = object.find(key);
-    if (found == object.end() || found->is_null()) fail("lacks '" + in + key + '\'');
+    if (found == object.end() || found->is_null()) {
+      fail("lacks '" + in + key + '\'' +
+           (in.empty() ? "; every line has to have the form of the first" : ""));
+    }
     return *found;
   }
   const std::string& text(const json& object, const std::string& key,
