@@ -393,7 +393,7 @@ class FinetuneJob final : public Job {
   int64_t batch() const override { return flags_.batch; }
   int64_t steps() const override { return steps_; }
   std::string announcement() const override {
-    if (!flags_.trains) return flags_.model + ", nothing is trained";
+    if (!flags_.trains) return flags_.model + ", not trained,";
     std::string text = fmt::format(
         "{}, {}, sequences of {}", flags_.model,
         flags_.lora ? fmt::format("LoRA of rank {}", flags_.lora->change.rank) : "all weights",
