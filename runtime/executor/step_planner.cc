@@ -270,6 +270,7 @@ void StepPlanner::followed(const StepStats& stats) {
     ++counts_.planned_steps;
     program.failures = 0;
     judge(program, stats.modelled);
+    produce_bounds(program);
     return;
   }
   ++counts_.mismatches;
@@ -432,6 +433,7 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
     producers_thread_ = options_.thread ? options_.thread(run) : std::thread(run);
   } catch (const std::system_error& error) {
     if (options_.background) {
+      if (program.settled) return;  // it goes without bounds
       const std::string why = "no thread could be started for planning: ";
       program.best ? settle(program) : give_up(program, why + error.what());
       return;
@@ -572,13 +574,15 @@ void StepPlanner::settle(Program& program) {
   program.schedule = std::move(program.best);
   current_ = program.schedule;
   if (!program.schedule) refused_.insert(program.signature);
-  if (options_.time_bound) produce_bounds(program);
 }
 
-// After all searches, so that no schedule waits for it.
+// After all searches for the program, so that none of its schedules waits for it.
 void StepPlanner::produce_bounds(Program& program) {
+  if (!options_.time_bound || !program.settled || program.bounded || producing_.valid()) return;
+  program.bounded = true;
   const std::shared_ptr<BoundSchedule> bound = program.schedule;
-  if (!bound || !releases(bound->schedule) || bound->schedule.shortfall > Bytes(0)) return;
+  const bool searched = program.producer == Producer::kReleases;
+  if (!searched || !bound || bound->schedule.shortfall > Bytes(0)) return;
   start(program, 0, [this, bound](const Request& step) {
     Produced produced;
     produced.bounds = bounds_of(*bound, step.fastest, stop_);

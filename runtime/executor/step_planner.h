@@ -173,6 +173,7 @@ class StepPlanner final : public StorageListener {
     Producer producer = Producer::kOrder;     // made `schedule`, or runs next
     std::shared_ptr<BoundSchedule> schedule;  // to follow; null: the policy decides
     bool settled = false;                     // nothing more is tried
+    bool bounded = false;                     // bounds of the time were asked for
     Nanos policy_time{0};                     // mean of the last steps under the policy
     // The trial: searches made, steps by this schedule and the shortest of them, the best
     // schedule so far and its time.

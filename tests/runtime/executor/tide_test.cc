@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <future>
 #include <map>
+#include <string_view>
+#include <thread>
 
 #include "runtime/executor/step_planner.h"
 #include "runtime/residency/residency.h"
@@ -336,6 +341,46 @@ TEST(Tide, TriesEachScheduleThatComesFromTheBackground) {
   EXPECT_EQ(judged_early, 0U);
   for (int i = 0; i < 2; ++i) training.step();
   EXPECT_TRUE(session.settled());
+}
+
+// There is one planning thread. A program whose searches are over while another's goes on has
+// its bounds computed later.
+TEST(Tide, BoundsWaitForTheSearchOfAnotherProgram) {
+  std::promise<void> promise;
+  std::atomic<bool> holds{false};
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  Session& session = training.stage().session();
+  size_t found = 0;
+  session.plan_steps(
+      {.order = false,
+       .time_bound = true,
+       .background = true,
+       .max_slowdown = 1000,
+       .thread =
+           [&, go_on = promise.get_future().share()](std::function<void()> work) {
+             return std::thread([go_on, work, held = holds.load()] {
+               if (held) go_on.wait();
+               work();
+             });
+           },
+       .report =
+           [&](std::string_view line) {
+             found += line.find("found by a search") != std::string_view::npos;
+           }});
+  for (int i = 0; i < 1'000'000 && found < kSearches; ++i) training.step();
+  EXPECT_EQ(found, kSearches);
+  holds = true;
+  for (int i = 0; i < 2; ++i) training.step(false, /*batch=*/3);
+  EXPECT_TRUE(session.planner()->planning());
+  for (int i = 0; i < 4; ++i) training.step();  // ends the second schedule's trial
+  const auto bound = [&] {
+    const BoundSchedule* current = session.planner()->current();
+    return current ? current->schedule.time_bound : Nanos(0);
+  };
+  EXPECT_EQ(bound(), Nanos(0));
+  promise.set_value();
+  for (int i = 0; i < 1'000'000 && bound() == Nanos(0); ++i) training.step();
+  EXPECT_GT(bound(), Nanos(0));
 }
 
 // A call is added. The rest of the step goes by price alone, and so does the next step, as
