@@ -329,19 +329,21 @@ void check_output(const FinetuneFlags& flags) {
     throw UsageError(fmt::format("--output: {} is not a folder", flags.output));
   }
   if (fs::is_directory(folder)) {
-    // transformers would load both together.
     const bool adapter = !saves_network(flags);
-    const auto& replaced = adapter ? kFilesOfAdapters : kFilesOfNetworks;
-    if (!flags.resume && std::any_of(replaced.begin(), replaced.end(), [&](const char* file) {
-          return fs::exists(folder / file);
-        })) {
+    const auto held = [&](const auto& files) {
+      return std::find_if(files.begin(), files.end(),
+                          [&](const char* file) { return fs::exists(folder / file); });
+    };
+    const auto& own = adapter ? kFilesOfAdapters : kFilesOfNetworks;
+    const auto& other = adapter ? kFilesOfNetworks : kFilesOfAdapters;
+    // transformers would load both together.
+    if (const auto file = held(other); file != other.end()) {
+      throw UsageError(fmt::format("--output: {} holds {}, of {}; give another folder",
+                                   flags.output, *file, adapter ? "a network" : "an adapter"));
+    }
+    if (!flags.resume && held(own) != own.end()) {
       print_error("note: {} holds {}, which will be replaced\n", flags.output,
                   adapter ? "an adapter" : "a network");
-    }
-    for (const char* file : adapter ? kFilesOfNetworks : kFilesOfAdapters) {
-      if (!fs::exists(folder / file)) continue;
-      throw UsageError(fmt::format("--output: {} holds {}, of {}; give another folder",
-                                   flags.output, file, adapter ? "a network" : "an adapter"));
     }
     const AtomicFile probe((folder / "config.json").string());
     return;
