@@ -21,6 +21,7 @@
 #include "ops/attention/rotary.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/gelu.h"
+#include "ops/elementwise/relu.h"
 #include "ops/elementwise/silu_mul.h"
 #include "ops/elementwise/unary.h"
 #include "ops/linear/matmul.h"
@@ -98,14 +99,18 @@ class Blocks {
 constexpr int kInARow = 5;
 
 void run(benchmark::State& state, const OpDef& op, const std::vector<Shape>& shapes,
-         const Attrs& attrs, const std::vector<DType>& dtypes = {}) {
+         const Attrs& attrs, const std::vector<DType>& dtypes, const std::string& algorithm) {
   std::vector<TensorMeta> in;
   for (size_t i = 0; i < shapes.size(); ++i) {
     in.push_back(
         TensorMeta::contiguous(i < dtypes.size() ? dtypes[i] : DType::kFloat32, shapes[i]));
   }
   const std::vector<TensorMeta> out = op.infer({in, {}, attrs, threads()});
-  const OpQuery query{in, out, attrs, threads()};
+  const OpQuery query{.inputs = in,
+                      .outputs = out,
+                      .attrs = attrs,
+                      .threads = threads(),
+                      .algorithm = algorithm};
   const PrepareKernel prepare = find_kernel(op, device().profile().backend);
   if (!prepare) return state.SkipWithError("no kernel on this device");
   const PreparedKernel kernel = prepare(query);
@@ -138,12 +143,13 @@ void run(benchmark::State& state, const OpDef& op, const std::vector<Shape>& sha
   state.counters["workspace_MiB"] = to_mib(kernel.workspace);
 }
 
+// An empty `algorithm`: the default.
 void add(const std::string& name, const OpDef& op, const std::vector<Shape>& shapes,
-         const Attrs& attrs, const std::vector<DType>& dtypes = {}) {
-  benchmark::RegisterBenchmark(name.c_str(),
-                               [&op, shapes, attrs, dtypes](benchmark::State& state) {
-                                 run(state, op, shapes, attrs, dtypes);
-                               })
+         const Attrs& attrs, const std::vector<DType>& dtypes = {},
+         const std::string& algorithm = {}) {
+  benchmark::RegisterBenchmark(
+      name.c_str(),
+      [=, &op](benchmark::State& state) { run(state, op, shapes, attrs, dtypes, algorithm); })
       ->Unit(benchmark::kMillisecond)
       ->UseManualTime();
 }
@@ -165,6 +171,35 @@ void add_convolution(int64_t n, int64_t extent, int64_t channels, int64_t filter
       Conv2dGradWeightAttrs{conv, window, window, 0});
 }
 
+// The default and every other algorithm that --allow-rounding may choose. MONeT's figure 7 is
+// of a 3x3 convolution of 256 x 56 x 56 x 64.
+void add_algorithms(int64_t n, int64_t extent, int64_t channels) {
+  const Conv2dAttrs conv{.padding = {1, 1}};
+  const Shape x{n, extent, extent, channels}, w{channels, 3, 3, channels};
+  const auto add_each = [&](const OpDef& op, const std::vector<Shape>& shapes,
+                            const Attrs& attrs) {
+    std::vector<TensorMeta> in;
+    for (const Shape& shape : shapes)
+      in.push_back(TensorMeta::contiguous(DType::kFloat32, shape));
+    const std::vector<TensorMeta> out = op.infer({in, {}, attrs, threads()});
+    const OpQuery query{in, out, attrs, threads()};
+    const auto backend = static_cast<size_t>(device().profile().backend);
+    std::vector<std::string> names{""};
+    if (op.algorithms[backend]) {
+      for (std::string& name : op.algorithms[backend](query)) {
+        if (!name.starts_with("ref")) names.push_back(std::move(name));  // takes seconds
+      }
+    }
+    for (const std::string& name : names) {
+      add(std::string("algorithm/") + op.name + "/" + (name.empty() ? "default" : name), op,
+          shapes, attrs, {}, name);
+    }
+  };
+  add_each(kConv2d, {x, w}, conv);
+  add_each(kConv2dGradInput, {x, w}, Conv2dGradInputAttrs{conv, extent, extent});
+  add_each(kConv2dGradWeight, {x, x}, Conv2dGradWeightAttrs{conv, 3, 3, 0});
+}
+
 void add_norm(int64_t n, int64_t extent, int64_t channels) {
   const Shape x{n, extent, extent, channels}, c{channels};
   const std::string layer =
@@ -184,7 +219,10 @@ void add_norm(int64_t n, int64_t extent, int64_t channels) {
       BatchNormGradAttrs{eps, 3, 0});
   add("silu/" + layer, kSilu, {x}, Attrs());
   add("silu_grad/" + layer, kSiluGrad, {x, x}, Attrs());
-  add("relu_grad/" + layer, kReluGrad, {x, x}, Attrs());
+  add("relu_mask/" + layer, kReluMask, {x, x}, Attrs());
+  add("relu/" + layer, kRelu, {x}, Attrs());
+  const Shape signs{(x.elements() + kSignsPerWord - 1) / kSignsPerWord};
+  add("relu_grad/" + layer, kReluGrad, {x, signs}, Attrs(), {DType::kFloat32, DType::kInt32});
 }
 
 // The heads of BERT-base.
@@ -306,6 +344,7 @@ void add_all() {
     add_convolution(n, extent, width, width, 3, 1);
     add_convolution(n, extent, width, 4 * width, 1, 1);
   }
+  add_algorithms(n, 56, 64);
   add_norm(n, 112, 64);
   for (int64_t stage = 0; stage < 4; ++stage) {
     add_norm(n, 56 >> stage, int64_t{64} << stage);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/relu.h"
 #include "ops/elementwise/unary.h"
 #include "ops/linear/linear.h"
 #include "ops/view/view.h"

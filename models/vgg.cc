@@ -5,7 +5,7 @@
 #include "models/features_classifier.h"
 #include "models/nn/conv_blocks.h"
 #include "models/nn/dense.h"
-#include "ops/elementwise/unary.h"
+#include "ops/elementwise/relu.h"
 #include "ops/pool/avg_pool2d.h"
 #include "ops/pool/max_pool2d.h"
 #include "runtime/core/errors.h"

@@ -435,6 +435,10 @@ std::string result_table(const RunReport& report) {
                     plan.operators, format_bytes(plan.peak),
                     plan.releases ? "with releases"
                                   : "at least " + format_bytes(plan.bound) + " in any plan");
+    if (plan.releases && report.minimum && report.minimum->is_least) {
+      text += fmt::format("              no plan fits in less than {}\n",
+                          format_bytes(report.minimum->budget));
+    }
     if (plan.time_bound > Nanos(0)) {
       const auto above = [&](Nanos time) {
         return 100 * (static_cast<double>(time.count()) /

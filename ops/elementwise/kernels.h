@@ -7,6 +7,8 @@ namespace tidemark::elementwise {
 
 PreparedKernel prepare_gelu_cpu(const OpQuery& query);
 PreparedKernel prepare_gelu_grad_cpu(const OpQuery& query);
+PreparedKernel prepare_relu_cpu(const OpQuery& query);
+PreparedKernel prepare_relu_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_silu_cpu(const OpQuery& query);
 PreparedKernel prepare_silu_grad_cpu(const OpQuery& query);
 PreparedKernel prepare_silu_mul_cpu(const OpQuery& query);

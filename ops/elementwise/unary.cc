@@ -81,8 +81,7 @@ TIDEMARK_FLOATS(kScale, "scale", 1, Scale);
 TIDEMARK_FLOATS(kNeg, "neg", 1, Neg);
 TIDEMARK_FLOAT(kAbs, "abs", 1, Abs);
 TIDEMARK_FLOAT_GRAD(kAbsGrad, "abs_grad", 1, AbsGrad);
-TIDEMARK_FLOATS(kRelu, "relu", 1, Relu);
-TIDEMARK_FLOATS_GRAD(kReluGrad, "relu_grad", 1, ReluGrad);
+TIDEMARK_FLOATS_GRAD(kReluMask, "relu_mask", 1, ReluGrad);
 TIDEMARK_FLOAT(kExp, "exp", 20, Exp);
 TIDEMARK_FLOAT(kLog, "log", 20, Log);
 TIDEMARK_FLOAT(kSqrt, "sqrt", 4, Sqrt);
@@ -117,7 +116,6 @@ Tensor neg(const Tensor& x) {
 }
 
 Tensor abs(const Tensor& x) { return from_input(kAbs, kAbsGrad, x); }
-Tensor relu(const Tensor& x) { return from_output(kRelu, kReluGrad, x); }
 Tensor exp(const Tensor& x) { return from_output(kExp, kMul, x); }
 Tensor log(const Tensor& x) { return from_input(kLog, kDiv, x); }
 Tensor sqrt(const Tensor& x) { return from_output(kSqrt, kSqrtGrad, x); }

@@ -12,7 +12,6 @@ namespace tidemark {
 Tensor scale(const Tensor& x, double s);  // s x; dx = s g
 Tensor neg(const Tensor& x);              // dx = -g
 Tensor abs(const Tensor& x);              // dx = g sign(x), 0 at 0
-Tensor relu(const Tensor& x);             // max(x, 0); dx = g where y > 0; keeps y
 Tensor exp(const Tensor& x);              // dx = g y
 Tensor log(const Tensor& x);              // natural; dx = g / x
 Tensor sqrt(const Tensor& x);             // dx = g / 2y
@@ -27,8 +26,7 @@ extern const OpDef kScale;
 extern const OpDef kNeg;
 extern const OpDef kAbs;
 extern const OpDef kAbsGrad;
-extern const OpDef kRelu;
-extern const OpDef kReluGrad;
+extern const OpDef kReluMask;  // g, y -> g where y > 0, else 0: of a ReLU within an operator
 extern const OpDef kExp;
 extern const OpDef kLog;
 extern const OpDef kSqrt;

@@ -15,8 +15,7 @@ void register_unary_cuda() {
   set(kNeg, map_floats_cuda<Neg, 1>);
   set(kAbs, map_cuda<Abs, float, float>);
   set(kAbsGrad, map_cuda<AbsGrad, float, float, float>);
-  set(kRelu, map_floats_cuda<Relu, 1>);
-  set(kReluGrad, map_floats_cuda<ReluGrad, 2>);
+  set(kReluMask, map_floats_cuda<ReluGrad, 2>);
   set(kExp, map_cuda<Exp, float, float>);
   set(kLog, map_cuda<Log, float, float>);
   set(kSqrt, map_cuda<Sqrt, float, float>);

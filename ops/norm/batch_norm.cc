@@ -103,7 +103,7 @@ GradFn batch_norm_gradient(BatchNormSaved saved, const BatchNormGradAttrs& attrs
       // y and its gradient are freed before x is read.
       const Tensor y = saved.y->get();
       saved.y.reset();
-      g = dispatch1(kReluGrad, {g, y});
+      g = dispatch1(kReluMask, {g, y});
       if (wanted[3]) grads[3] = g;
     }
     std::vector<Tensor> inputs{saved.x.get(), g, saved.gamma.get(), saved.mean.get(),

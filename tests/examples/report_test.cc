@@ -126,6 +126,17 @@ TEST(Report, ABoundThatSaysNothingIsLeftOut) {
               ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled\n"));
 }
 
+TEST(Report, APlanWithReleasesStatesTheLeastMemoryOfAny) {
+  RunReport report = sample();
+  report.plan.emplace().followed.emplace().releases = true;
+  report.minimum->budget = Bytes(1024);
+  report.minimum->is_least = true;
+  EXPECT_THAT(result_table(report),
+              ::testing::HasSubstr("no plan fits in less than 1.0 KiB\n"));
+  report.minimum->is_least = false;
+  EXPECT_THAT(result_table(report), ::testing::Not(::testing::HasSubstr("no plan fits")));
+}
+
 TEST(Report, PlanningIsSaidBesideTheTimeOfSteps) {
   RunReport report = sample();
   EXPECT_THAT(result_table(report), ::testing::Not(::testing::HasSubstr("planning")));

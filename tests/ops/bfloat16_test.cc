@@ -12,6 +12,7 @@
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/compare.h"
 #include "ops/elementwise/gelu.h"
+#include "ops/elementwise/relu.h"
 #include "ops/elementwise/silu_mul.h"
 #include "ops/elementwise/unary.h"
 #include "ops/embedding/embedding.h"

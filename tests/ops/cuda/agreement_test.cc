@@ -8,6 +8,7 @@
 #include "ops/attention/rotary.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/gelu.h"
+#include "ops/elementwise/relu.h"
 #include "ops/elementwise/silu_mul.h"
 #include "ops/linear/matmul.h"
 #include "ops/norm/batch_norm.h"
@@ -159,6 +160,7 @@ std::vector<Case> cases() {
        {random({1024, 5632}), random({1024, 5632}), random({1024, 5632})},
        {},
        false},
+      {"relu and its signs", kRelu, {random({1024, 3072})}, {}, false},
       {"gelu", kGelu, {random({1024, 3072})}, GeluAttrs{0}, false},
       {"gradient of gelu",
        kGeluGrad,

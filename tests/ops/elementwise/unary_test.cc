@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/elementwise/compare.h"
+#include "ops/elementwise/relu.h"
 #include "ops/view/view.h"
 #include "tests/support/gradcheck.h"
 
@@ -101,18 +102,6 @@ TEST_F(UnaryTest, SiluOfLargeValues) {
   expect_close(y, std::vector<double>{0, 0, 0, 100, 3e4}, 1e-7);
   backward(y, from<float>({1, 1, 1, 1, 1}, {5}));
   expect_close(grad_of(x), std::vector<double>{0, 0, 0.5, 1, 1}, 1e-7);
-}
-
-TEST_F(UnaryTest, ReluKeepsNanAndItsGradientIsZeroAtZero) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  Tensor x = from<float>({-1, 0, 2, nan}, {4});
-  require_grad(x);
-  const Tensor y = relu(x);
-  EXPECT_TRUE(std::isnan(to_vector(y)[3]));
-  backward(y, from<float>({1, 1, 1, 1}, {4}));
-  const std::vector<float> gradient = to_vector(grad_of(x));
-  EXPECT_EQ(std::vector<float>(gradient.begin(), gradient.begin() + 3),
-            (std::vector<float>{0, 0, 1}));
 }
 
 TEST_F(UnaryTest, OtherTypesAreRefused) {

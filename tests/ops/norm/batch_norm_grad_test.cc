@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/relu.h"
 #include "ops/elementwise/unary.h"
 #include "ops/norm/running_stats.h"
 #include "tests/support/gradcheck.h"

@@ -126,7 +126,7 @@ class BatchNorm : public ::testing::TestWithParam<Case> {
   }
   // The residual's gradient, or what there is in its place.
   Array masked(const Array& y) const {
-    return c.residual ? run_kernel(kReluGrad, {gy, y}, {}, c.threads)[0] : gy;
+    return c.residual ? run_kernel(kReluMask, {gy, y}, {}, c.threads)[0] : gy;
   }
   testing::KernelRun backward(const Array& y, const Array& mean, const Array& var,
                               bool frozen = false) const {

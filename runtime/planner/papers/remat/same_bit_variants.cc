@@ -23,7 +23,7 @@ class VariantAdder {
     for (NodeId i = 0; i < step_.problem.size(); ++i) {
       if (step_.problem.nodes[i].rider_of != kNoNode) continue;
       const StepTrace::Op& op = trace_.ops[step_.op_of[i]];
-      if (op.name == "relu_grad" || op.name == "relu6_grad") {
+      if (op.name == "relu_mask" || op.name == "relu6_grad") {
         relu(i, op);
       } else if (op.name == "max_pool2d_grad") {
         pool(i, op);
@@ -78,11 +78,10 @@ class VariantAdder {
     const NodeId y = holder(i, op.inputs[1].storage);
     if (y == kNoNode || y == holder(i, op.inputs[0].storage)) return;
     const StepTrace::Op& maker = trace_.ops[step_.op_of[y]];
-    const bool is_relu = op.name == "relu_grad";
-    if (maker.name == (is_relu ? "relu" : "relu6") && node(y).variants[0].inputs.size() == 1) {
+    if (maker.name == "relu6" && node(y).variants[0].inputs.size() == 1) {
       offer(i, y, node(y).variants[0].inputs[0], 1, "from x");
     }
-    if (!is_relu || node(y).rider_of != kNoNode || has_rider(y)) return;
+    if (op.name != "relu_mask" || node(y).rider_of != kNoNode || has_rider(y)) return;
     const auto whole = static_cast<double>(size(op.inputs[1].storage));
     Signs& signs = signs_[y];
     signs.bytes = signs_of(size(op.inputs[1].storage));

@@ -2,13 +2,14 @@
 // as they give the same bits:
 //
 //   operator                   reads            in place of it
-//   relu_grad, relu6_grad      y                x, where the activation is a call of its own;
-//                                               y's signs, 1 bit for each 4 bytes of y, which a
-//                                               rider makes right after y (relu_grad only)
+//   relu6_grad                 y                x
+//   relu_mask                  y                y's signs, 1 bit for each 4 bytes of y, which a
+//                                               rider makes right after y
 //   max_pool2d_grad            index (1 byte)   x
 //
-// Left out: convolution algorithms and batch norm's gradient from its output, which round
-// differently; pooling's indices, which the engine saves anyway.
+// ReLU as a call of its own reads signs anyway; relu_mask is part of batch normalisation with a
+// residual. Left out: convolution algorithms and batch norm's gradient from its output, which
+// round differently; pooling's indices, which the engine saves anyway.
 //
 // The engine has no kernels for these, so they are for planning alone: the result is a Problem,
 // which has no way back to a schedule. All of these operators are bound by memory; a variant

@@ -1,0 +1,27 @@
+// y = max(x, 0); dx = g where y > 0, else 0. NaN stays NaN and has no gradient.
+//
+// x float32 or bfloat16 -> y contiguous, of x's shape and type, and signs: int32 (ceil(elements
+// / 32)), bit j of word w set where y > 0 at element 32 w + j, in row-major order; bits beyond
+// the last element are 0.
+//
+// Backward reads the signs, an element's bit instead of its 2 or 4 bytes, so y may be freed
+// once its other readers have run. What else backward could read to the same bits is larger: y,
+// which is kept only if others want it, and x.
+//
+// Source: Jain et al., Gist, 2018 (Binarize).
+#pragma once
+
+#include "ops/registry/op.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tidemark {
+
+// Throws UsageError if x is not float32 or bfloat16.
+Tensor relu(const Tensor& x);
+
+extern const OpDef kRelu;      // x, contiguous -> y, signs
+extern const OpDef kReluGrad;  // g, contiguous, and signs -> dx
+
+inline constexpr int64_t kSignsPerWord = 32;
+
+}  // namespace tidemark
