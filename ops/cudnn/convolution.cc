@@ -367,10 +367,10 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
     return found->second;
   };
 
-  constexpr int kFruitless = 3;  // tries to find what is not known to be there
+  constexpr int kFruitless = 5;  // tries to find what is not known to be there
   int fruitless = 0;
   int suggestions = 0;
-  for (int64_t slices = fewest; slices <= units;) {
+  for (int64_t slices = fewest;;) {
     std::vector<Slice> made = cut(batch, unit, slices);
     EngineTraits traits;
     traits.tensor_cores = true;
@@ -393,14 +393,17 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
     }
     if (possible && (traits.tensor_cores || !tensor_cores)) break;
     if (!problem.algorithm.empty()) break;
-    // Workspaces are proportional to the images.
+    if (slices == units) break;
+    // Workspaces are about proportional to the images. Where no engine is named at all, there
+    // may be one for fewer images.
     if (lacking > Bytes(0)) {
       slices = std::max(slices + 1, ceil_div(slices * lacking.count(), kWorkspaceCap.count()));
-    } else if ((slices == 1 && possible) || ++fruitless > kFruitless) {
+    } else if (++fruitless > kFruitless) {
       break;  // cuDNN has no such engine for this convolution
     } else {
       slices *= 2;
     }
+    slices = std::min(slices, units);
   }
   if (slices_.empty()) {
     if (!problem.algorithm.empty()) {
