@@ -4,7 +4,8 @@
 //   tensor_core_share [NETWORK...] > bench/results/tensor_core_share.json
 //
 // Every convolution of a training step is planned, as training would plan it, for batches up to
-// 4,096 (primes among them), A100 and H100, float32 with TF32 and bfloat16.
+// 4,096 (primes among them), A100 and H100, float32 with TF32 and bfloat16. Each row names the
+// convolutions that do not run on tensor cores.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -125,23 +126,37 @@ std::vector<Layer> layers_of(const std::string& network) {
   return layers;
 }
 
+// "gradient of w, x (8, 224, 224, 3), w (64, 7, 7, 3)".
+std::string described(const Convolution& problem) {
+  const char* const pass = problem.pass == Pass::kForward     ? "forward"
+                           : problem.pass == Pass::kGradInput ? "gradient of x"
+                                                              : "gradient of w";
+  return std::string(pass) + ", x " + problem.x.to_string() + ", w " + problem.w.to_string();
+}
+
 nlohmann::json measure(const std::vector<Layer>& layers, int64_t batch, DType dtype,
                        const cudnn::Descriptor& device) {
   double all = 0, on_tensor_cores = 0;
   size_t slices = 0;
   Bytes workspace{0};
+  std::vector<std::string> others;
   for (const Layer& layer : layers) {
     Convolution problem = layer.problem;
     problem.x[0] = problem.y[0] = batch;
     problem.dtype = dtype;
     const ConvolutionPlan plan(problem, device);
     all += layer.flops();
-    if (plan.traits().tensor_cores) on_tensor_cores += layer.flops();
+    if (plan.traits().tensor_cores) {
+      on_tensor_cores += layer.flops();
+    } else {
+      others.push_back(described(problem));
+    }
     slices = std::max(slices, plan.slices().size());
     workspace = std::max(workspace, plan.workspace());
   }
   return {{"batch", batch},
           {"share", on_tensor_cores / all},
+          {"not_on_tensor_cores", others},
           {"most_slices", slices},
           {"largest_workspace_bytes", workspace.count()}};
 }

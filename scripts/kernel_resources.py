@@ -36,7 +36,7 @@ HOT = (
 ALLOWED_SPILLS = {
     "optimizer_cuda": 8,
     "attention_tensor_cores_cuda": 112,
-    "attention_tensor_cores_grad_cuda": 72,
+    "attention_tensor_cores_grad_cuda": 84,
 }
 
 

@@ -13,11 +13,11 @@
 namespace tidemark::attention {
 namespace {
 
-// Calls f(part, i, value) for each of a thread's values of a tile.
-template <class F>
-__device__ void for_each_value(FragmentC* parts, const F& f) {
+// Calls f(part, i, value) for each of a thread's values.
+template <int kCount, class F>
+__device__ void for_each_value(FragmentC (&parts)[kCount], const F& f) {
 #pragma unroll
-  for (int n = 0; n < kParts; ++n) {
+  for (int n = 0; n < kCount; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) f(n, i, parts[n].value[i]);
   }
@@ -29,7 +29,7 @@ struct RunningSoftmax {
 
   // Turns scores into probabilities that lack the division by the sum, and gives the factors
   // that bring earlier results up to the new largest score.
-  __device__ void add(FragmentC* scores, float* shrink) {
+  __device__ void add(FragmentC (&scores)[kParts], float* shrink) {
     float shift[2] = {largest[0], largest[1]};
     for_each_value(scores,
                    [&](int, int i, float score) { shift[i / 2] = fmaxf(score, shift[i / 2]); });
@@ -57,28 +57,29 @@ struct RunningSoftmax {
   }
 };
 
-template <class T, bool kStarts>
-__global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
+template <class T, int kDepth, bool kStarts>
+__global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T, kDepth>)
     forward_kernel(const __grid_constant__ Call call, Operands<T> from, bool vectors, T* y,
                    float* log_sum) {
-  __shared__ TilePairs<T> tiles;
+  using OwnTile = Tile<T, kDepth>;
+  __shared__ TilePairs<OwnTile> tiles;
   __shared__ TileKeys there[2];
   const Extents& extents = call.extents;
   const QueryPlace place(call);
   const Lane lane;
   const float scale = static_cast<float>(call.attrs.scale) * kLog2E;
-  Tile<T>& queries = tiles.pair[0][0];
+  OwnTile& queries = tiles.pair[0][0];
   from.q.load(queries, call, place, place.first, vectors);
   queries.finish();
   __syncthreads();
-  const WarpRows<T> q(queries, lane);
+  const WarpRows<OwnTile> q(queries, lane);
   __syncthreads();
-  FragmentC out[kParts];
+  FragmentC out[OwnTile::kDepthParts];
   RunningSoftmax softmax;
   const Seen<kStarts> sees(call, place, lane);
   for_each_keys(
       tiles, there, from, call, place, sees, vectors, lane,
-      [&](int first, const TileKeys& exist, const Tile<T>& keys, const Tile<T>& values) {
+      [&](int first, const TileKeys& exist, const OwnTile& keys, const OwnTile& values) {
         FragmentC scores[kParts];
         multiply_rows<kParts>(scores, q, keys, 0, lane);
         for_each_value(scores, [&](int, int, float& score) { score *= scale; });
@@ -119,8 +120,11 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
 
 bool tensor_cores_take(const OpQuery& query, size_t at) {
   const TensorMeta &q = query.inputs[at], &k = query.inputs[at + 1];
-  return (q.dtype == DType::kBFloat16 || query.tf32) && q.shape[3] <= kTileDepth &&
-         std::max(q.shape[1], k.shape[1]) <= kMaxRows && has_tensor_cores();
+  const bool narrow = q.dtype == DType::kBFloat16;
+  return (narrow || query.tf32) &&
+         q.shape[3] <= (narrow ? kMaxDepth<BFloat16> : kMaxDepth<float>)&&std::max(
+                           q.shape[1], k.shape[1]) <= kMaxRows &&
+         has_tensor_cores();
 }
 
 bool rows_are_aligned(const OpQuery& query, size_t at) {
@@ -141,10 +145,13 @@ PreparedKernel prepare_tensor_cores_cuda(const OpQuery& query) {
   return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
     return {Bytes(0), [prepared, vectors](const KernelArgs& args) {
               const Call call = prepared.with(args);
-              with_flag(call.starts.data, [&]<bool kStarts>() {
-                launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
-                              forward_kernel<T, kStarts>, call, Operands<T>(call, nullptr),
-                              vectors, args.out<T>(0), args.out<float>(1));
+              with_tile_depth<T>(call.extents.depth, [&]<int kDepth>() {
+                with_flag(call.starts.data, [&]<bool kStarts>() {
+                  launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
+                                forward_kernel<T, kDepth, kStarts>, call,
+                                Operands<T>(call, nullptr), vectors, args.out<T>(0),
+                                args.out<float>(1));
+                });
               });
             }};
   });

@@ -42,20 +42,21 @@ struct SeesAll {
   __device__ bool operator()(int, int) const { return true; }
 };
 
-template <class T, bool kStarts>
-__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
+template <class T, int kDepth, bool kStarts>
+__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
     query_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
                       bool vectors, T* dq) {
-  __shared__ TilePairs<T> tiles;
+  using OwnTile = Tile<T, kDepth>;
+  __shared__ TilePairs<OwnTile> tiles;
   __shared__ TileKeys there[2];
   const Extents& extents = call.extents;
   const QueryPlace place(call);
   const Lane lane;
   const float scale = static_cast<float>(call.attrs.scale);
   const float factor = call.dropout.factor;
-  Tile<T>(&own)[2] = tiles.pair[0];
+  OwnTile(&own)[2] = tiles.pair[0];
   load_own(own, from.q, from.g, call, place, vectors);
-  const WarpRows<T> q(own[0], lane), g(own[1], lane);
+  const WarpRows<OwnTile> q(own[0], lane), g(own[1], lane);
   __syncthreads();
   QuerySums sums[2];
 #pragma unroll
@@ -63,11 +64,11 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
     const int row = lane.row(2 * half);
     sums[half] = saved.of(place.number + row, place.first + row < extents.queries);
   }
-  FragmentC out[kParts];
+  FragmentC out[OwnTile::kDepthParts];
   const Seen<kStarts> sees(call, place, lane);
   for_each_keys(
       tiles, there, from, call, place, sees, vectors, lane,
-      [&](int first, const TileKeys& exist, const Tile<T>& keys, const Tile<T>& values) {
+      [&](int first, const TileKeys& exist, const OwnTile& keys, const OwnTile& values) {
         const PairBits kept =
             call.dropout.active() ? draw_rows(call, place.number, first, lane) : kAllPairs;
         const auto add = [&](const auto& seen) {
@@ -203,11 +204,12 @@ class SeenBy {
   bool there_[2];
 };
 
-template <class T, bool kStarts>
-__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
+template <class T, int kDepth, bool kStarts>
+__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
     key_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
                     bool vectors, const int32_t* ends, T* dk, T* dv) {
-  __shared__ TilePairs<T> tiles;
+  using OwnTile = Tile<T, kDepth>;
+  __shared__ TilePairs<OwnTile> tiles;
   __shared__ KeptKeys kept[2];
   __shared__ QuerySums sums[2][kTileRows];
   __shared__ Started started[2];  // of kStarts
@@ -216,15 +218,15 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
   const Lane lane;
   const float scale = static_cast<float>(call.attrs.scale);
   const float factor = call.dropout.factor;
-  Tile<T>(&own)[2] = tiles.pair[0];
+  OwnTile(&own)[2] = tiles.pair[0];
   load_own(own, from.k, from.v, call, place, vectors);
-  const WarpRows<T> k(own[0], lane), v(own[1], lane);
+  const WarpRows<OwnTile> k(own[0], lane), v(own[1], lane);
   __syncthreads();
-  FragmentC dk_out[kParts], dv_out[kParts];
+  FragmentC dk_out[OwnTile::kDepthParts], dv_out[OwnTile::kDepthParts];
   const SeenBy<kStarts> sees(call, place, lane, ends);
   tiles.for_each(
       sees.begin(), sees.end(),
-      [&](Tile<T>* pair, int first) {
+      [&](OwnTile* pair, int first) {
         from.q.load(pair[0], call, place, first, vectors);
         from.g.load(pair[1], call, place, first, vectors);
       },
@@ -237,9 +239,9 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T>)
         if constexpr (kStarts) started[turn].find(call, place, first, lane);
         if (call.dropout.active()) kept[turn].draw(call, number, place.first, lane);
       },
-      [&](int first, int turn, const Tile<T>& queries, const Tile<T>& gradients) {
+      [&](int first, int turn, const OwnTile& queries, const OwnTile& gradients) {
         const auto add = [&](const auto& seen) {
-#pragma unroll 2
+#pragma unroll(kDepth > 64 ? 1 : 2)
           for (int part = 0; part < kParts; part += kAtOnce) {
             // Transposed: a row is a key, a column a query.
             FragmentC scores[kAtOnce], dp[kAtOnce];
@@ -300,13 +302,15 @@ PreparedKernel prepare_tensor_cores_grad_cuda(const OpQuery& query) {
               }
               const Operands<T> from(call, args.inputs[0]);
               const RowSums saved{args.in<float>(5), delta};
-              with_flag(call.starts.data, [&]<bool kStarts>() {
-                launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
-                              query_grad_kernel<T, kStarts>, call, from, saved, vectors,
-                              args.out<T>(0));
-                launch_blocks(args, tiles_of(call, call.extents.keys), kTileThreads,
-                              key_grad_kernel<T, kStarts>, call, from, saved, vectors, ends,
-                              args.out<T>(1), args.out<T>(2));
+              with_tile_depth<T>(call.extents.depth, [&]<int kDepth>() {
+                with_flag(call.starts.data, [&]<bool kStarts>() {
+                  launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
+                                query_grad_kernel<T, kDepth, kStarts>, call, from, saved,
+                                vectors, args.out<T>(0));
+                  launch_blocks(args, tiles_of(call, call.extents.keys), kTileThreads,
+                                key_grad_kernel<T, kDepth, kStarts>, call, from, saved, vectors,
+                                ends, args.out<T>(1), args.out<T>(2));
+                });
               });
             }};
   });

@@ -102,21 +102,21 @@ class Seen {
 // Where rows are queries: for each tile of keys that some of them see, use(first, there, keys,
 // values) with the tile's first key, which of its keys exist (unless all are seen), and the
 // tiles.
-template <class T, bool kStarts, class Use>
-__device__ void for_each_keys(TilePairs<T>& tiles, TileKeys (&there)[2],
+template <class T, int kDepth, bool kStarts, class Use>
+__device__ void for_each_keys(TilePairs<Tile<T, kDepth>>& tiles, TileKeys (&there)[2],
                               const Operands<T>& from, const Call& call, const Place& place,
                               const Seen<kStarts>& sees, bool vectors, const Lane& lane,
                               const Use& use) {
   tiles.for_each(
       sees.begin(), sees.end(),
-      [&](Tile<T>* pair, int first) {
+      [&](Tile<T, kDepth>* pair, int first) {
         from.k.load(pair[0], call, place, first, vectors);
         from.v.load(pair[1], call, place, first, vectors);
       },
       [&](int first, int turn) {
         if (!sees.whole(first)) there[turn].find(call, place.b, first, lane);
       },
-      [&](int first, int turn, const Tile<T>& keys, const Tile<T>& values) {
+      [&](int first, int turn, const Tile<T, kDepth>& keys, const Tile<T, kDepth>& values) {
         use(first, there[turn], keys, values);
       });
 }

@@ -18,9 +18,8 @@
 namespace tidemark::attention {
 
 inline constexpr int kTileRows = 64;
-inline constexpr int kTileDepth = 64;  // largest row length in elements
 inline constexpr int kTileThreads = 128;
-inline constexpr int kParts = 8;  // parts of 8 columns each; together a tile's 64
+inline constexpr int kParts = 8;  // parts of 8 columns each; together a tile's 64 rows
 inline constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
 
 // Queries or keys of a head: kernels count them in 32 bits.
@@ -33,14 +32,18 @@ inline constexpr bool kSmallShared = true;
 #else
 inline constexpr bool kSmallShared = false;
 #endif
+template <class T, int kDepth>
+inline constexpr int kForwardBlocks = kSmallShared || kDepth > 64 ? 2
+                                      : sizeof(T) == 2            ? 4
+                                                                  : 3;
+template <class T, int kDepth>
+inline constexpr int kBackwardBlocks = kSmallShared || kDepth > 64 ? 2
+                                       : sizeof(T) == 2            ? 3
+                                                                   : 2;
+
+// The longest rows: two tiles of them fit into the 48 KiB that every kernel may share.
 template <class T>
-inline constexpr int kForwardBlocks = kSmallShared     ? 2
-                                      : sizeof(T) == 2 ? 4
-                                                       : 3;
-template <class T>
-inline constexpr int kBackwardBlocks = kSmallShared     ? 2
-                                       : sizeof(T) == 2 ? 3
-                                                        : 2;
+inline constexpr int kMaxDepth = 256 / static_cast<int>(sizeof(T));
 
 // Whether every row of q, k and v (the inputs from `at` on) starts at a multiple of 16 bytes.
 // Outputs and gradients are gapless.
@@ -50,6 +53,16 @@ bool rows_are_aligned(const OpQuery& query, size_t at);
 template <class F>
 auto with_flag(bool flag, const F& f) {
   return flag ? f.template operator()<true>() : f.template operator()<false>();
+}
+
+// Calls f.template operator()<kDepth>() with the depth of tiles for rows of T that have `depth`
+// elements.
+template <class T, class F>
+auto with_tile_depth(int64_t depth, const F& f) {
+  if constexpr (kMaxDepth < T >> 64) {
+    if (depth > 64) return f.template operator()<kMaxDepth<T>>();
+  }
+  return f.template operator()<64>();
 }
 
 inline int64_t tiles_of(const Call& call, int64_t along) {
@@ -76,12 +89,15 @@ struct FragmentsB {
   FragmentB part[2];
 };
 
-template <class T>
+// kDepth: the largest length of a row in elements.
+template <class Element, int kDepth>
 struct Tile {
+  using T = Element;
   static constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
-  static constexpr int kWords = kTileDepth / kPerWord;
+  static constexpr int kWords = kDepth / kPerWord;
   static constexpr int kDepthSteps = kWords / 8;
   static constexpr int kStepParts = kPerWord;  // accumulators that make up a step of rows
+  static constexpr int kDepthParts = kDepth / 8;
 
   // Four extra words per row put the words that a warp reads at once in 32 different banks.
   alignas(16) uint32_t word[kTileRows][kWords + 4];
@@ -179,8 +195,9 @@ struct Operand {
   Rows rows;
   int64_t count;  // rows of a head
 
-  __device__ void load(Tile<T>& tile, const Call& call, const Place& place, int64_t first,
-                       bool vectors) const {
+  template <int kDepth>
+  __device__ void load(Tile<T, kDepth>& tile, const Call& call, const Place& place,
+                       int64_t first, bool vectors) const {
     tile.load(data + rows.at(place.b, place.h, first), rows.row, count - first,
               call.extents.depth, vectors);
   }
@@ -197,11 +214,12 @@ struct Operands {
 };
 
 // Two tiles that are used together, such as of keys and values, while the next two are loaded.
-// In float32 there is no room for the next two: they are loaded once these are used.
-template <class T>
+// In float32, or for rows above 64 elements, there is no room for the next two: they are loaded
+// once these are used.
+template <class Tile>
 struct TilePairs {
-  static constexpr int kPairs = sizeof(T) == 2 ? 2 : 1;
-  Tile<T> pair[kPairs][2];
+  static constexpr int kPairs = 4 * sizeof(Tile) <= (40 << 10) ? 2 : 1;
+  Tile pair[kPairs][2];
 
   // For each tile of 64 rows from `first` to `end`: prepare(row, turn), in which a thread may
   // write to shared memory of its own turn, 0 or 1; then use(row, turn, a, b). `load(pair,
@@ -212,7 +230,7 @@ struct TilePairs {
     if (first < end) load(pair[0], first);
     int turn = 0;
     for (int row = first; row < end; row += kTileRows, turn ^= 1) {
-      Tile<T>* const now = pair[turn % kPairs];
+      Tile* const now = pair[turn % kPairs];
       now[0].finish();
       now[1].finish();
       prepare(row, turn);
@@ -229,9 +247,10 @@ struct TilePairs {
 };
 
 // Loads the tiles of two operands at the block's place; all threads may read them then.
-template <class T>
-__device__ void load_own(Tile<T> (&own)[2], const Operand<T>& first, const Operand<T>& second,
-                         const Call& call, const Place& place, bool vectors) {
+template <class T, int kDepth>
+__device__ void load_own(Tile<T, kDepth> (&own)[2], const Operand<T>& first,
+                         const Operand<T>& second, const Call& call, const Place& place,
+                         bool vectors) {
   first.load(own[0], call, place, place.first, vectors);
   second.load(own[1], call, place, place.first, vectors);
   own[0].finish();
@@ -240,23 +259,24 @@ __device__ void load_own(Tile<T> (&own)[2], const Operand<T>& first, const Opera
 }
 
 // A warp's 16 rows of a tile, over the whole depth.
-template <class T>
+template <class Tile>
 struct WarpRows {
-  __device__ WarpRows(const Tile<T>& tile, const Lane& lane) {
+  __device__ WarpRows(const Tile& tile, const Lane& lane) {
 #pragma unroll
-    for (int s = 0; s < Tile<T>::kDepthSteps; ++s) {
+    for (int s = 0; s < Tile::kDepthSteps; ++s) {
       step[s] = tile.rows_as_a(lane.warp_row, s, lane);
     }
   }
-  FragmentA step[Tile<T>::kDepthSteps];
+  FragmentA step[Tile::kDepthSteps];
 };
 
 // parts[n] += the warp's rows times rows 8 (first + n) ... of `tile`, as columns.
-template <int kCount, class T>
-__device__ void multiply_rows(FragmentC* parts, const WarpRows<T>& rows, const Tile<T>& tile,
+template <int kCount, class Tile>
+__device__ void multiply_rows(FragmentC* parts, const WarpRows<Tile>& rows, const Tile& tile,
                               int first, const Lane& lane) {
+  using T = typename Tile::T;
 #pragma unroll
-  for (int s = 0; s < Tile<T>::kDepthSteps; s += 2) {
+  for (int s = 0; s < Tile::kDepthSteps; s += 2) {
 #pragma unroll
     for (int n = 0; n < kCount; ++n) {
       const FragmentsB columns = tile.rows_as_b((first + n) * 8, s, lane);
@@ -281,15 +301,16 @@ __device__ FragmentA accumulators_as_a(const FragmentC* parts) {
 
 // out += accumulators * rows of `tile`. The accumulators have the columns of parts `first` to
 // first + kCount - 1, and the rows are those parts.
-template <int kCount, class T>
-__device__ void multiply_columns(FragmentC* out, const FragmentC* parts, const Tile<T>& tile,
+template <int kCount, class Tile>
+__device__ void multiply_columns(FragmentC* out, const FragmentC* parts, const Tile& tile,
                                  int first, const Lane& lane) {
-  constexpr int kStep = Tile<T>::kStepParts;
+  using T = typename Tile::T;
+  constexpr int kStep = Tile::kStepParts;
 #pragma unroll
   for (int p = 0; p < kCount; p += kStep) {
     const FragmentA a = accumulators_as_a<T>(parts + p);
 #pragma unroll
-    for (int n = 0; n < kParts; n += 2) {
+    for (int n = 0; n < Tile::kDepthParts; n += 2) {
       const FragmentsB columns = tile.columns_as_b((first + p) / kStep, n, lane);
       multiply_add<T>(out[n], a, columns.part[0]);
       multiply_add<T>(out[n + 1], a, columns.part[1]);
@@ -309,9 +330,9 @@ __device__ inline void write_pair(BFloat16* to, float first, float second) {
 }
 
 // Writes the warp's part of a result, times factor[row]; rows are `step` apart.
-template <class T>
-__device__ void write_rows(T* to, int64_t step, const FragmentC* parts, const float* factor,
-                           int64_t rows, int64_t depth, const Lane& lane) {
+template <class T, int kDepthParts>
+__device__ void write_rows(T* to, int64_t step, const FragmentC (&parts)[kDepthParts],
+                           const float* factor, int64_t rows, int64_t depth, const Lane& lane) {
   const bool pairs = depth % 2 == 0;  // then so is `step`, as results are gapless
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -319,7 +340,7 @@ __device__ void write_rows(T* to, int64_t step, const FragmentC* parts, const fl
     if (row >= rows) continue;
     T* const at = to + row * step;
 #pragma unroll
-    for (int n = 0; n < kParts; ++n) {
+    for (int n = 0; n < kDepthParts; ++n) {
       const int d = lane.column(n, 0);
       const float first = parts[n].value[2 * half] * factor[half];
       const float second = parts[n].value[2 * half + 1] * factor[half];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/conv/conv.h"
+#include "ops/conv/kernels.h"
 #include "ops/cudnn/convolution.h"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/map_cuda.cuh"
@@ -98,17 +99,12 @@ PreparedKernel prepare_conv(const OpQuery& query) {
   if (y.shape.elements() == 0) return nothing();
   const bool bias = query.inputs.size() == 3;
   const auto plan = make_plan(forward_problem<n>(query));
-  const TensorMeta& last = query.inputs.back();
-  const PackedLoop loop =
-      bias ? pack(make_loop(y.shape, {&y, &last}), {y, last}) : PackedLoop();
-  return {plan->workspace(), [plan, bias, loop](const KernelArgs& args) {
+  const auto add_bias =
+      bias ? prepare_add_bias_cuda(query) : std::function<void(const KernelArgs&)>();
+  return {plan->workspace(), [plan, add_bias](const KernelArgs& args) {
             plan->run(handle(args), args.inputs[0], args.inputs[1], args.outputs[0],
                       args.workspace);
-            if (!bias) return;
-            visit_float(args.output_metas[0].dtype, [&]<class T>(TypeTag<T>) {
-              apply_cuda(loop, args, AddTo(), Updates<T>{args.out<T>(0)},
-                         Reads<const float>{args.in<float>(2)});
-            });
+            if (add_bias) add_bias(args);
           }};
 }
 
@@ -173,6 +169,17 @@ void set_kernels(const OpDef& forward, const OpDef& grad_input, const OpDef& gra
 }
 
 }  // namespace
+
+std::function<void(const KernelArgs&)> prepare_add_bias_cuda(const OpQuery& query) {
+  const TensorMeta &y = query.outputs[0], &bias = query.inputs[2];
+  const PackedLoop loop = pack(make_loop(y.shape, {&y, &bias}), {y, bias});
+  return [loop](const KernelArgs& args) {
+    visit_float(args.output_metas[0].dtype, [&]<class T>(TypeTag<T>) {
+      apply_cuda(loop, args, AddTo(), Updates<T>{args.out<T>(0)},
+                 Reads<const float>{args.in<float>(2)});
+    });
+  };
+}
 
 void register_convolution_cuda() {
   set_kernels<2>(kConv2d, kConv2dGradInput, kConv2dGradWeight);

@@ -16,9 +16,11 @@ struct Value {
   TIDEMARK_HOST_DEVICE T operator()() const { return value; }
 };
 
+// A new tensor has no gaps.
 PreparedKernel prepare_fill(const OpQuery& query) {
-  return visit_dtype(query.outputs[0].dtype,
-                     [&]<class T>(TypeTag<T>) { return map_cuda<Value<T>, T>(query); });
+  return visit_dtype(query.outputs[0].dtype, [&]<class T>(TypeTag<T>) {
+    return detail::map_cuda<kWalkFlat, Value<T>, T>(query, std::index_sequence<>());
+  });
 }
 
 __global__ void arange_kernel(int64_t* y, int64_t n) {

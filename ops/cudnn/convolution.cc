@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "runtime/core/errors.h"
@@ -195,11 +196,6 @@ bool allows_tensor_cores(const Convolution& problem) {
   return problem.tf32 || problem.dtype == DType::kBFloat16;
 }
 
-std::string plan_name(const Descriptor& engine, int rank) {
-  return "engine " + std::to_string(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) +
-         ", rank " + std::to_string(rank);
-}
-
 // Null: heuristics may name engines that do not support the problem. Sets the workspace.
 std::shared_ptr<Descriptor> make_plan(const Descriptor& config, const Target& target,
                                       EngineTraits& traits) {
@@ -215,64 +211,77 @@ std::shared_ptr<Descriptor> make_plan(const Descriptor& config, const Target& ta
   return plan;
 }
 
-Choice choose(const Convolution& problem, const Target& target, float beta) {
+// One of cuDNN's suggestions for a problem.
+struct Suggestion {
+  const Descriptor& config;
+  int64_t engine;
+  std::string name;
+  EngineTraits traits;  // the workspace is known once the plan is made
+};
+
+// Calls f(suggestion) for each, best first, until it returns true.
+template <class F>
+void for_each_suggestion(const Convolution& problem, const Target& target, float beta,
+                         const F& f) {
   const Descriptor graph = operation_graph(problem, target, beta);
-  const bool tensor_cores = allows_tensor_cores(problem);
-  Choice choice;
+  int rank = 0;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& config : suggestions(graph, target, mode)) {
-      const int rank = choice.suggestions++;
       const Descriptor engine =
           config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-      EngineTraits traits = traits_of(engine);
-      std::string name = plan_name(engine, rank);
-      const bool named = !problem.algorithm.empty();
-      const auto accepts = named ? acceptable_by_name : acceptable;
-      // Checked before the plan is made, which costs most.
-      if ((named && name != problem.algorithm) || !accepts(traits, tensor_cores)) continue;
-      std::shared_ptr<Descriptor> plan = make_plan(config, target, traits);
-      if (!plan) continue;
-      if (!accepts(traits, tensor_cores)) {
-        if (traits.tensor_cores &&
-            (choice.lacking == Bytes(0) || traits.workspace < choice.lacking)) {
-          choice.lacking = traits.workspace;
-        }
-        continue;
-      }
-      choice.plan = std::move(plan);
-      choice.traits = traits;
-      choice.name = std::move(name);
-      return choice;
+      const auto index = engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+      Suggestion found{config, index,
+                       "engine " + std::to_string(index) + ", rank " + std::to_string(rank++),
+                       traits_of(engine)};
+      if (f(found)) return;
     }
   }
+}
+
+Choice choose(const Convolution& problem, const Target& target, float beta) {
+  const bool tensor_cores = allows_tensor_cores(problem);
+  const bool named = !problem.algorithm.empty();
+  const auto accepts = named ? acceptable_by_name : acceptable;
+  Choice choice;
+  for_each_suggestion(problem, target, beta, [&](Suggestion& found) {
+    ++choice.suggestions;
+    // Checked before the plan is made, which costs most.
+    if ((named && found.name != problem.algorithm) || !accepts(found.traits, tensor_cores)) {
+      return false;
+    }
+    std::shared_ptr<Descriptor> plan = make_plan(found.config, target, found.traits);
+    if (!plan) return false;
+    if (!accepts(found.traits, tensor_cores)) {
+      const Bytes workspace = found.traits.workspace;
+      if (found.traits.tensor_cores &&
+          (choice.lacking == Bytes(0) || workspace < choice.lacking)) {
+        choice.lacking = workspace;
+      }
+      return false;
+    }
+    choice.plan = std::move(plan);
+    choice.traits = found.traits;
+    choice.name = std::move(found.name);
+    return true;
+  });
   return choice;
 }
 
 std::vector<std::string> list_others(const Convolution& problem, const Target& target) {
   if (std::max(problem.x.elements(), problem.y.elements()) > kMaxElements) return {};
-  const Descriptor graph = operation_graph(problem, target, 0);
   const bool tensor_cores = allows_tensor_cores(problem);
   const Choice usual = choose(problem, target, 0);
-  std::vector<std::pair<int64_t, Bytes>> seen;  // engines and their workspaces
+  std::set<std::pair<int64_t, Bytes>> seen;  // engines and their workspaces
   std::vector<std::string> names;
-  int rank = -1;
-  for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (const Descriptor& config : suggestions(graph, target, mode)) {
-      ++rank;
-      const Descriptor engine =
-          config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-      EngineTraits traits = traits_of(engine);
-      if (!acceptable_by_name(traits, tensor_cores) || !make_plan(config, target, traits)) {
-        continue;
-      }
-      const std::pair found(engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX),
-                            traits.workspace);
-      if (std::find(seen.begin(), seen.end(), found) != seen.end()) continue;
-      seen.push_back(found);
-      std::string name = plan_name(engine, rank);
-      if (name != usual.name) names.push_back(std::move(name));
+  for_each_suggestion(problem, target, 0, [&](Suggestion& found) {
+    const bool possible = acceptable_by_name(found.traits, tensor_cores) &&
+                          make_plan(found.config, target, found.traits);
+    if (possible && seen.emplace(found.engine, found.traits.workspace).second &&
+        found.name != usual.name) {
+      names.push_back(std::move(found.name));
     }
-  }
+    return false;
+  });
   return names;
 }
 
@@ -358,10 +367,10 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
     return found->second;
   };
 
-  constexpr int kFruitless = 3;  // tries to find what is not known to be there
+  constexpr int kFruitless = 5;  // tries to find what is not known to be there
   int fruitless = 0;
   int suggestions = 0;
-  for (int64_t slices = fewest; slices <= units;) {
+  for (int64_t slices = fewest;;) {
     std::vector<Slice> made = cut(batch, unit, slices);
     EngineTraits traits;
     traits.tensor_cores = true;
@@ -384,14 +393,17 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
     }
     if (possible && (traits.tensor_cores || !tensor_cores)) break;
     if (!problem.algorithm.empty()) break;
-    // Workspaces are proportional to the images.
+    if (slices == units) break;
+    // Workspaces are about proportional to the images. Where no engine is named at all, there
+    // may be one for fewer images.
     if (lacking > Bytes(0)) {
       slices = std::max(slices + 1, ceil_div(slices * lacking.count(), kWorkspaceCap.count()));
-    } else if ((slices == 1 && possible) || ++fruitless > kFruitless) {
+    } else if (++fruitless > kFruitless) {
       break;  // cuDNN has no such engine for this convolution
     } else {
       slices *= 2;
     }
+    slices = std::min(slices, units);
   }
   if (slices_.empty()) {
     if (!problem.algorithm.empty()) {

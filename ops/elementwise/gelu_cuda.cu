@@ -8,16 +8,21 @@
 namespace tidemark {
 namespace {
 
+// Tensors with gaps are copied first.
+constexpr unsigned kGeluWalks = kWalkFlat | kWalkElements;
+
 PreparedKernel prepare_gelu(const OpQuery& query) {
-  if (query.attr<GeluAttrs>().tanh) return map_floats_cuda<GeluTanh<DeviceMath>, 1>(query);
-  return map_floats_cuda<GeluExact<DeviceMath>, 1>(query);
+  if (query.attr<GeluAttrs>().tanh) {
+    return map_floats_cuda<GeluTanh<DeviceMath>, 1, kGeluWalks>(query);
+  }
+  return map_floats_cuda<GeluExact<DeviceMath>, 1, kGeluWalks>(query);
 }
 
 PreparedKernel prepare_gelu_grad(const OpQuery& query) {
   if (query.attr<GeluAttrs>().tanh) {
-    return map_floats_cuda<GeluTanhGrad<DeviceMath>, 2>(query);
+    return map_floats_cuda<GeluTanhGrad<DeviceMath>, 2, kGeluWalks>(query);
   }
-  return map_floats_cuda<GeluExactGrad<DeviceMath>, 2>(query);
+  return map_floats_cuda<GeluExactGrad<DeviceMath>, 2, kGeluWalks>(query);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "ops/kernels/packed_loop.h"
 #include "ops/kernels/visit_dtype.h"
 #include "ops/registry/op.h"
+#include "runtime/core/errors.h"
 
 namespace tidemark {
 
@@ -111,22 +112,35 @@ __global__ void __launch_bounds__(kLaunchThreads)
 
 }  // namespace detail
 
+// The loops that a kernel is compiled for. Each is code of its own, so operators whose operands
+// never make such a loop leave it out.
+enum Walk : unsigned {
+  kWalkFlat = 1,      // PackedLoop::flat
+  kWalkPacks = 2,     // packs of several elements, otherwise
+  kWalkElements = 4,  // packs of one element, as in unpacked()
+  kWalkAny = kWalkFlat | kWalkPacks | kWalkElements,
+};
+
 // Calls f(x0, x1, ...) for every element, with a reference to that element of each operand;
 // operands are in the loop's order. A written operand must not overlap any other, unless both
-// are exactly the same elements. kPacked = false requires an unpacked() loop and generates a
-// third of the code.
-template <bool kPacked = true, class F, class... Operand>
+// are exactly the same elements. REQUIRES: the loop is one of kWalks.
+template <unsigned kWalks = kWalkAny, class F, class... Operand>
 void apply_cuda(const PackedLoop& loop, const KernelArgs& args, const F& f,
                 const Operand&... operands) {
   static_assert(sizeof...(Operand) <= kMaxOperands);
-  void (*kernel)(PackedLoop, F, Operand...) = detail::apply_kernel<1, false, F, Operand...>;
-  if constexpr (kPacked) {
-    if (loop.flat) {
-      kernel = detail::apply_kernel<kPackElements, true, F, Operand...>;
-    } else if (loop.width > 1) {
+  void (*kernel)(PackedLoop, F, Operand...) = nullptr;
+  if constexpr ((kWalks & kWalkFlat) != 0) {
+    if (loop.flat) kernel = detail::apply_kernel<kPackElements, true, F, Operand...>;
+  }
+  if constexpr ((kWalks & kWalkPacks) != 0) {
+    if (!loop.flat && loop.width > 1) {
       kernel = detail::apply_kernel<kPackElements, false, F, Operand...>;
     }
   }
+  if constexpr ((kWalks & kWalkElements) != 0) {
+    if (loop.width == 1) kernel = detail::apply_kernel<1, false, F, Operand...>;
+  }
+  TIDEMARK_CHECK(kernel, "operands are laid out as this kernel is not compiled for");
   launch(args, loop.packs, kernel, loop, f, operands...);
 }
 
@@ -150,22 +164,23 @@ struct Update {
   }
 };
 
-template <bool kPacked, class F, class Out, class... In, size_t... I>
+template <unsigned kWalks, class F, class Out, class... In, size_t... I>
 PreparedKernel map_cuda(const OpQuery& query, std::index_sequence<I...>) {
   const StridedLoop elements =
       make_loop(query.outputs[0].shape, {&query.outputs[0], &query.inputs[I]...});
-  const PackedLoop loop =
-      kPacked ? pack(elements, {query.outputs[0], query.inputs[I]...}) : unpacked(elements);
+  const PackedLoop loop = kWalks == kWalkElements
+                              ? unpacked(elements)
+                              : pack(elements, {query.outputs[0], query.inputs[I]...});
   return {Bytes(0), [loop](const KernelArgs& args) {
-            apply_cuda<kPacked>(loop, args, Assign<F>{make_functor<F>(args.scalars)},
-                                Writes<Out>{args.out<Out>(0)},
-                                Reads<const In>{args.in<In>(I)}...);
+            apply_cuda<kWalks>(loop, args, Assign<F>{make_functor<F>(args.scalars)},
+                               Writes<Out>{args.out<Out>(0)},
+                               Reads<const In>{args.in<In>(I)}...);
           }};
 }
 
-template <class F, class T, size_t... I>
+template <unsigned kWalks, class F, class T, size_t... I>
 PreparedKernel map_floats_cuda(const OpQuery& query, std::index_sequence<I...> inputs) {
-  return map_cuda<true, F, T, std::conditional_t<I == I, T, T>...>(query, inputs);
+  return map_cuda<kWalks, F, T, std::conditional_t<I == I, T, T>...>(query, inputs);
 }
 
 template <class F, class Out, class... In, size_t... I>
@@ -185,19 +200,20 @@ PreparedKernel update_cuda(const OpQuery& query, std::index_sequence<I...>) {
 // y = f(x...). The inputs broadcast to the output's shape.
 template <class F, class Out, class... In>
 PreparedKernel map_cuda(const OpQuery& query) {
-  return detail::map_cuda<true, F, Out, In...>(query, std::index_sequence_for<In...>());
+  return detail::map_cuda<kWalkAny, F, Out, In...>(query, std::index_sequence_for<In...>());
 }
 // The same, one element at a time: it compiles faster, for operators with many pairs of types.
 template <class F, class Out, class... In>
 PreparedKernel plain_map_cuda(const OpQuery& query) {
-  return detail::map_cuda<false, F, Out, In...>(query, std::index_sequence_for<In...>());
+  return detail::map_cuda<kWalkElements, F, Out, In...>(query,
+                                                        std::index_sequence_for<In...>());
 }
 
 // For outputs and inputs that are all float32 or all bfloat16; f takes and returns floats.
-template <class F, size_t inputs>
+template <class F, size_t inputs, unsigned kWalks = kWalkAny>
 PreparedKernel map_floats_cuda(const OpQuery& query) {
   return visit_float(query.outputs[0].dtype, [&]<class T>(TypeTag<T>) {
-    return detail::map_floats_cuda<F, T>(query, std::make_index_sequence<inputs>());
+    return detail::map_floats_cuda<kWalks, F, T>(query, std::make_index_sequence<inputs>());
   });
 }
 

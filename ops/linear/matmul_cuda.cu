@@ -18,6 +18,9 @@ PreparedKernel prepare_matmul(const OpQuery& query) {
   const GemmPlan plan(
       GemmShape(query.inputs[0], query.inputs[1], query.outputs[0], query.attr<MatmulAttrs>()),
       bias, query.tf32);
+  // cuBLASLt relies on this alignment, which contiguous() ensures.
+  TIDEMARK_CHECK(!bias || query.inputs[2].offset * 4 % 16 == 0,
+                 "a product's bias does not start on 16 bytes");
   if (bias && query.outputs[0].dtype == DType::kBFloat16) {
     const TensorMeta& given = query.inputs[2];
     const TensorMeta rounded = TensorMeta::contiguous(DType::kBFloat16, given.shape);
@@ -25,15 +28,12 @@ PreparedKernel prepare_matmul(const OpQuery& query) {
     const Bytes library = align_up(plan.workspace());
     return {library + rounded.bytes(), [plan, loop, library](const KernelArgs& args) {
               auto* to = reinterpret_cast<BFloat16*>(args.workspace + library.count());
-              apply_cuda(loop, args, detail::Assign<Rounded>{}, Writes<BFloat16>{to},
-                         Reads<const float>{args.in<float>(2)});
+              apply_cuda<kWalkFlat>(loop, args, detail::Assign<Rounded>{}, Writes<BFloat16>{to},
+                                    Reads<const float>{args.in<float>(2)});
               plan.run(args.native_stream, args.inputs[0], args.inputs[1], to, args.outputs[0],
                        args.workspace);
             }};
   }
-  // cuBLASLt relies on this alignment, which contiguous() ensures.
-  TIDEMARK_CHECK(!bias || query.inputs[2].offset * 4 % 16 == 0,
-                 "a product's bias does not start on 16 bytes");
   return {plan.workspace(), [plan, bias](const KernelArgs& args) {
             plan.run(args.native_stream, args.inputs[0], args.inputs[1],
                      bias ? args.inputs[2] : nullptr, args.outputs[0], args.workspace);

@@ -35,9 +35,10 @@ inline __device__ double log_prob(float score, const RowSums& sums) {
 }
 
 // The mean over the rows that count or, if `scale` is not null, *scale times their sum. One
-// block serves the batch: rows are few, and only one score of each is read.
+// block serves the batch: rows are few, and only one score of each is read. So it may take all
+// the registers that it wants.
 template <class LogProb>
-__global__ void __launch_bounds__(kLaunchThreads)
+__global__ void __launch_bounds__(kLaunchThreads, 1)
     loss_kernel(Batch batch, LogProb log_prob_of, const int64_t* labels, const float* scale,
                 float* loss) {
   double sum = 0;

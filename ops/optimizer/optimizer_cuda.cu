@@ -72,7 +72,7 @@ class Steps {
   template <class F, size_t... I>
   static void apply_to(const PackedLoop& loop, const KernelArgs& args, const F& f, size_t p,
                        std::index_sequence<I...>) {
-    apply_cuda<false>(loop, args, f, Operand{args.inout<float>(p * kOperands + I)}...);
+    apply_cuda<kWalkElements>(loop, args, f, Operand{args.inout<float>(p * kOperands + I)}...);
   }
 
   template <class F>

@@ -4,6 +4,7 @@
 #include "ops/kernels/any_float.h"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/launch_cuda.cuh"
+#include "ops/kernels/packed_loop.h"
 #include "ops/kernels/strided.h"
 #include "ops/random/kernels.h"
 #include "ops/random/numbers.h"
@@ -44,12 +45,15 @@ struct Drop {
   }
 };
 
-__global__ void dropout_kernel(Stream stream, const __grid_constant__ StridedLoop loop,
+__global__ void dropout_kernel(Stream stream, const __grid_constant__ PackedLoop loop,
                                bool flat, Drop drop, FloatInput x, FloatOutput y) {
   const int64_t begin = thread_index() * kEach;
-  for_random_bits(
-      stream.seed, stream.offset, begin, min(begin + kEach, loop.elements),
-      [&](int64_t i, uint32_t bits) { y.set(i, drop(bits, x[flat ? i : loop.offset(0, i)])); });
+  for_random_bits(stream.seed, stream.offset, begin, min(begin + kEach, loop.elements),
+                  [&](int64_t i, uint32_t bits) {
+                    int64_t at[1] = {i};
+                    if (!flat) loop.offsets(i, at);
+                    y.set(i, drop(bits, x[at[0]]));
+                  });
 }
 
 // The same where a thread's numbers are one Philox block and its elements one vector.
@@ -91,12 +95,13 @@ PreparedKernel prepare_draw(const OpQuery& query) {
 }
 
 PreparedKernel prepare_dropout(const OpQuery& query) {
-  const StridedLoop loop = make_loop(query.outputs[0].shape, {&query.inputs[0]});
+  const StridedLoop elements = make_loop(query.outputs[0].shape, {&query.inputs[0]});
+  const PackedLoop loop = unpacked(elements);
   const auto& attrs = query.attr<random::DropoutAttrs>();
   const uint64_t seed = static_cast<uint64_t>(attrs.seed);
   const Drop drop{static_cast<uint64_t>(attrs.p * 0x1p32),
                   static_cast<float>(1 / (1 - attrs.p))};
-  const bool flat = loop.flat(1), vectors = flat && vectors_fit(query);
+  const bool flat = elements.flat(1), vectors = flat && vectors_fit(query);
   return {Bytes(0), [=](const KernelArgs& args) {
             const Stream stream = stream_of(args, seed);
             const FloatInput x = float_input(args, 0);

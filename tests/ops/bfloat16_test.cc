@@ -216,6 +216,21 @@ const std::vector<Case>& cases() {
          return scaled_dot_product_attention(x[0], x[1], x[2], options);
        },
        {{{2, 150, 4, 24}}, {{2, 150, 2, 24}}, {{2, 150, 2, 24}}}},
+      {"attention of deep rows",
+       [](const In& x) {
+         AttentionOptions options{.causal = true};
+         options.keys = from<int32_t>({100, 31}, {2});
+         return scaled_dot_product_attention(x[0], x[1], x[2], options);
+       },
+       {{{2, 100, 1, 128}}, {{2, 100, 1, 128}}, {{2, 100, 1, 128}}}},
+      {"attention of deep packed rows",
+       [](const In& x) {
+         std::vector<int32_t> starts(140);
+         for (size_t i = 0; i < starts.size(); ++i) starts[i] = i < 90 ? 0 : 90;
+         const AttentionOptions options{.starts = from(starts, {1, 140}), .causal = true};
+         return scaled_dot_product_attention(x[0], x[1], x[2], options);
+       },
+       {{{1, 140, 2, 100}}, {{1, 140, 1, 100}}, {{1, 140, 1, 100}}}},
       {"attention, materialised",
        [](const In& x) {
          AttentionOptions options;
@@ -367,21 +382,23 @@ TEST_F(Bfloat16Test, DropoutDropsTheSameElements) {
 }
 
 TEST_F(Bfloat16Test, AttentionDropsTheSameProbabilities) {
-  for (const auto kind :
-       {AttentionImplementation::kMaterialised, AttentionImplementation::kMemoryEfficient}) {
-    const AttentionOptions attention{.dropout = 0.5, .implementation = kind};
-    const auto attend = [&](DType dtype) {
-      Session session(SessionTest::options());  // at the start of its random numbers
-      const auto operand = [&](uint32_t seed) {
-        return cast(cast(random_tensor({2, 40, 2, 8}, seed), DType::kBFloat16), dtype);
+  for (const Shape& shape : {Shape{2, 40, 2, 8}, Shape{1, 40, 1, 120}}) {
+    for (const auto kind :
+         {AttentionImplementation::kMaterialised, AttentionImplementation::kMemoryEfficient}) {
+      const AttentionOptions attention{.dropout = 0.5, .implementation = kind};
+      const auto attend = [&](DType dtype) {
+        Session session(SessionTest::options());  // at the start of its random numbers
+        const auto operand = [&](uint32_t seed) {
+          return cast(cast(random_tensor(shape, seed), DType::kBFloat16), dtype);
+        };
+        return to_vector(
+            cast(scaled_dot_product_attention(operand(1), operand(2), operand(3), attention),
+                 DType::kFloat32));
       };
-      return to_vector(
-          cast(scaled_dot_product_attention(operand(1), operand(2), operand(3), attention),
-               DType::kFloat32));
-    };
-    const Tensor narrow = from(attend(DType::kBFloat16), {2, 40, 2, 8});
-    const Tensor wide = from(attend(DType::kFloat32), {2, 40, 2, 8});
-    expect_rounded(narrow, wide, "y");
+      const Tensor narrow = from(attend(DType::kBFloat16), shape);
+      const Tensor wide = from(attend(DType::kFloat32), shape);
+      expect_rounded(narrow, wide, "y");
+    }
   }
 }
 

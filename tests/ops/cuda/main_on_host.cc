@@ -1,7 +1,14 @@
-// Runs a test of operators on the CPU device with CUDA's kernels instead of the CPU's.
+// Runs a test of operators on the CPU device with CUDA's kernels instead of the CPU's. With
+// --parameters it prints the types of the kernels' parameters, and how large the host's
+// compiler makes them, for tests/ops/ptx/check_parameters.py.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iostream>
+#include <set>
+#include <string_view>
+
+#include <cuda_runtime.h>
 
 #include "ops/register.h"
 #include "ops/register_cuda.h"
@@ -21,6 +28,13 @@ void register_own_kernels() {
 
 int main(int argc, char** argv) {
   using namespace tidemark;
+  if (argc > 1 && std::string_view(argv[1]) == "--parameters") {
+    const auto& all = cuda_on_host_parameters();
+    for (const auto& [type, bytes] : std::set(all.begin(), all.end())) {
+      std::cout << type << " " << bytes << "\n";
+    }
+    return 0;
+  }
   ::testing::InitGoogleTest(&argc, argv);
   setenv("TIDEMARK_TEST_OWN_PRODUCTS", "1", 1);  // gemm_on_host.cc
   register_own_kernels();

@@ -203,6 +203,30 @@ TEST(PlanTest, LargeBatchesAreCutIntoSlices) {
   }
 }
 
+// For more images at once, cuDNN names no engine for A100's tensor cores (ResNeXt-50), or one
+// whose workspace is more than proportional (U-Net): down to single images, slices are tried.
+TEST(PlanTest, ABatchIsCutWhereOnlyFewerImagesHaveAnEngine) {
+  const Descriptor device = properties(kA100);
+  const std::vector<int64_t> ones{1, 1};
+  for (const int64_t batch : {257, 384, 512, 4093}) {
+    const Shape x{batch, 56, 56, 128};
+    const ConvolutionPlan plan({Pass::kForward, x, {128, 3, 3, 4}, x, ones, ones, ones},
+                               device);
+    EXPECT_TRUE(plan.traits().tensor_cores) << plan.name();
+  }
+  for (const int64_t batch : {1, 4, 7, 31}) {
+    const ConvolutionPlan plan({Pass::kGradWeight,
+                                {batch, 416, 608, 128},
+                                {64, 3, 3, 128},
+                                {batch, 416, 608, 64},
+                                ones,
+                                ones,
+                                ones},
+                               device);
+    EXPECT_TRUE(plan.traits().tensor_cores) << plan.name();
+  }
+}
+
 // Every fourth image of 3 * 1001 * 1001 floats starts at a multiple of 16 bytes.
 TEST(PlanTest, SlicesCoverTheBatchAndStartAtMultiplesOf16Bytes) {
   for (const Gpu* gpu : {&kA100, &kH100}) {

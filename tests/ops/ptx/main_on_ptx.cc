@@ -17,7 +17,8 @@ namespace {
 void write_executed(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  std::ofstream out(std::string(TIDEMARK_PTX_EXECUTED "/") + name + ".txt");
+  const char* const folder = std::getenv("TIDEMARK_PTX_EXECUTED");
+  std::ofstream out(std::string(folder ? folder : TIDEMARK_PTX_EXECUTED) + "/" + name + ".txt");
   for (const std::string& kernel : tidemark::ptx::Library::shipped().executed()) {
     out << kernel << "\n";
   }

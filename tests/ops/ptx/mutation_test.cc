@@ -23,8 +23,8 @@ namespace {
 using ptx::Check;
 using ptx::Library;
 
-void attend(DType dtype) {
-  const Array x = Array::random({1, 70, 2, 16}, 1);
+void attend(DType dtype, int64_t depth = 16) {
+  const Array x = Array::random({1, 70, 2, depth}, 1);
   const attention::AttentionAttrs attrs{
       static_cast<int64_t>(AttentionImplementation::kMemoryEfficient), 0, 0, 0.25, 0};
   const KernelOptions options{.dtypes = {dtype, dtype, dtype}, .tf32 = true};
@@ -32,6 +32,7 @@ void attend(DType dtype) {
 }
 void attend_float() { attend(DType::kFloat32); }
 void attend_bfloat16() { attend(DType::kBFloat16); }
+void attend_deep() { attend(DType::kBFloat16, 128); }
 void soften() { run_kernel(kSoftmax, {Array::random({3, 2000}, 1)}); }
 void normalise() {
   const Array x = Array::random({3, 2000}, 1), gamma = Array::random({2000}, 2);
@@ -53,9 +54,12 @@ struct Target {
   const char* kernel;  // part of the mangled name
   void (*run)();
 };
-const Target kAttendFloat{"attention_tensor_cores_cuda", "forward_kernelIfLb0E", attend_float};
-const Target kAttendBFloat16{"attention_tensor_cores_cuda", "forward_kernelINS_8BFloat16ELb0E",
-                             attend_bfloat16};
+const Target kAttendFloat{"attention_tensor_cores_cuda", "forward_kernelIfLi64ELb0E",
+                          attend_float};
+const Target kAttendBFloat16{"attention_tensor_cores_cuda",
+                             "forward_kernelINS_8BFloat16ELi64ELb0E", attend_bfloat16};
+const Target kAttendDeep{"attention_tensor_cores_cuda",
+                         "forward_kernelINS_8BFloat16ELi128ELb0E", attend_deep};
 const Target kSoften{"softmax_cuda", "14softmax_kernelILi256ELb0E", soften};
 const Target kNormalise{"layer_norm_cuda", "forward", normalise};
 const Target kDraw{"random_cuda", "normal_kernel", draw};
@@ -81,7 +85,9 @@ Mutation no_barrier(const char* what, const Target& target, int number) {
 }
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest calls it
-void PrintTo(const Mutation& mutation, std::ostream* out) { *out << mutation.what; }
+void PrintTo(const Mutation& mutation, std::ostream* out) {
+  *out << mutation.what << ", in " << mutation.target.file << ": " << name_of(mutation.caught);
+}
 
 const char* const kInOneLaneLess =
     ".reg .pred %q; .reg .b32 %t; mov.u32 %t, %tid.x; setp.ne.u32 %q, %t, 7; @%q $&";
@@ -94,6 +100,9 @@ const Mutation kMutations[] = {
     {"no wait for the queries' copies", kAttendBFloat16, "cp.async.wait_all", 0, "cp.async",
      "// $&", Check::kCopy},
     no_barrier("no barrier after the keys' load", kAttendBFloat16, 2),
+    no_barrier("no barrier before the next keys of deep rows", kAttendDeep, 3),
+    {"a deep row is not copied", kAttendDeep, "cp.async.cg", 1, "cp.async", "// $&",
+     Check::kUnwrittenShared},
     {"mma without one lane", kAttendFloat, "mma.sync", 5, "mma.sync", kInOneLaneLess,
      Check::kDiverged},
     {"ldmatrix without one lane", kAttendBFloat16, "ldmatrix", 2, "ldmatrix", kInOneLaneLess,

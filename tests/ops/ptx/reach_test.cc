@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
+#include "ops/conv/kernels.h"
 #include "ops/elementwise/compare.h"
 #include "ops/loss/linear_cross_entropy.h"
 #include "ops/loss/loss.h"
@@ -192,6 +193,38 @@ TEST_F(ReachTest, MaxPoolOfALargeWindow) {
   for (size_t i = 0; i < values.size(); ++i) {
     EXPECT_LE(values[i], largest[i % kChannels]);
     EXPECT_EQ(gradient[i], values[i] == largest[i % kChannels] ? 2 : 0);
+  }
+}
+
+// cuDNN, which adds none, takes a GPU: the kernel that adds it is called by itself. Channels
+// make packs, single elements, or one gapless run.
+TEST_F(ReachTest, ConvolutionsAddTheirBias) {
+  for (const Shape& shape : {Shape{2, 3, 3, 8}, Shape{2, 3, 3, 5}, Shape{1, 1, 1, 6}}) {
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      const int64_t channels = shape.back();
+      const TensorMeta y = TensorMeta::contiguous(dtype, shape);
+      const TensorMeta bias = TensorMeta::contiguous(DType::kFloat32, {channels});
+      const std::vector<TensorMeta> in{y, y, bias}, out{y};
+      std::vector<float> wide(static_cast<size_t>(shape.elements())), added;
+      for (size_t i = 0; i < wide.size(); ++i) wide[i] = static_cast<float>(i % 32);
+      std::vector<BFloat16> narrow(wide.begin(), wide.end());
+      for (int64_t c = 0; c < channels; ++c) added.push_back(static_cast<float>(c) - 3.5F);
+      auto* const at = dtype == DType::kFloat32 ? reinterpret_cast<std::byte*>(wide.data())
+                                                : reinterpret_cast<std::byte*>(narrow.data());
+      ptx::GlobalMemory global;
+      global.add(at, y.bytes().count(), true, "y");
+      global.add(added.data(), bias.bytes().count(), false, "bias");
+      const ptx::GlobalScope scope(global);
+      const std::vector<std::byte*> inputs{nullptr, nullptr,
+                                           reinterpret_cast<std::byte*>(added.data())};
+      const std::vector<std::byte*> outputs{at};
+      prepare_add_bias_cuda({in, out, {}})(
+          {in, out, inputs, outputs, nullptr, {}, {}, nullptr});
+      for (size_t i = 0; i < wide.size(); ++i) {
+        const float sum = dtype == DType::kFloat32 ? wide[i] : float{narrow[i]};
+        EXPECT_EQ(sum, static_cast<float>(i % 32) + added[i % added.size()]) << i;
+      }
+    }
   }
 }
 

@@ -16,6 +16,10 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <typeinfo>
 
 #include <cuda_runtime_api.h>
 
@@ -48,9 +52,24 @@ inline int __shfl_xor_sync(unsigned lanes, int value, int distance) {
   return std::bit_cast<int>(__shfl_xor_sync(lanes, std::bit_cast<float>(value), distance));
 }
 
+// The types of kernels' parameters, by the compiler's names, with their bytes on the host. All
+// that are launched anywhere in the program are there when main() begins.
+std::multimap<std::string, size_t>& cuda_on_host_parameters();
+
+namespace tidemark::cuda_on_host {
+
+template <class... Parameter>
+inline const bool kNoted = [] {
+  (cuda_on_host_parameters().emplace(typeid(Parameter).name(), sizeof(Parameter)), ...);
+  return true;
+}();
+
+}  // namespace tidemark::cuda_on_host
+
 template <class... Parameter, class... Argument>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameter...),
                                const Argument&... arguments) {
+  (void)tidemark::cuda_on_host::kNoted<Parameter...>;
   cuda_on_host_run(*config, [&] { kernel(arguments...); });
   return cudaSuccess;
 }

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <bit>
 #include <cstdlib>
 #include <sstream>
 #include <utility>
@@ -152,6 +153,7 @@ std::byte* Block::access_global(const Step& step, int lane, uint64_t address, in
               (write ? "writes " : "reads ") + std::to_string(bytes) + " bytes at " +
                   hexadecimal(address) + ", " + global_.nearest(address));
   }
+  (write ? counts_.written : counts_.read) += bytes;
   return reinterpret_cast<std::byte*>(address);
 }
 
@@ -219,6 +221,13 @@ void Block::count_step() {
   if (++steps_ > kMaxSteps) {
     fail(Check::kEndless, kernel_.code.front(), -1, "the block does not come to an end");
   }
+}
+
+void Block::count(const Instruction& instruction, LaneMask active) {
+  if (instruction.flops == 0) return;
+  const bool tensor_core = instruction.together == Together::kAligned;
+  (tensor_core ? counts_.tensor_flops : counts_.flops) +=
+      int64_t{instruction.flops} * std::popcount(active);
 }
 
 void Block::fail(Check check, const Instruction& instruction, int thread,

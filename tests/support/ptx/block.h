@@ -48,6 +48,9 @@ class Block {
   SharedMemory& shared() { return shared_; }
   AsyncCopies& copies() { return copies_; }
   void count_step();
+  // Adds an instruction that these lanes execute to counts().
+  void count(const Instruction& instruction, LaneMask active);
+  const Counts& counts() const { return counts_; }  // of all blocks so far
   [[noreturn]] void fail(Check check, const Instruction& instruction, int thread,
                          const std::string& what) const;
 
@@ -68,6 +71,7 @@ class Block {
   std::vector<std::unique_ptr<Warp>> warps_;
   int64_t index_ = 0;
   int64_t steps_ = 0;  // of this block
+  Counts counts_;
 };
 
 }  // namespace tidemark::ptx

@@ -241,6 +241,23 @@ class Decoder {
     if (instruction.execute == execute_cp_async && !is_known_copy(instruction)) {
       fail(instruction.line, "a copy that is not covered", text);
     }
+    instruction.flops = flops_of(instruction);
+  }
+
+  // Comparisons, choices and signs are none. A product of tensor cores has 16 x 8 x 8 or 16 x 8
+  // x 16 pairs for its 32 lanes.
+  static int flops_of(const Instruction& instruction) {
+    const auto is_one_of = [&](auto... execute) {
+      return ((instruction.execute == execute) || ...);
+    };
+    if (is_one_of(execute_mma)) return instruction.has(Modifier::k_m16n8k16) ? 128 : 64;
+    if (instruction.type.kind != Kind::kFloat) return 0;
+    if (is_one_of(execute_fma)) return 2;
+    return is_one_of(execute_add, execute_sub, execute_mul, execute_div, execute_rcp,
+                     execute_sqrt, execute_rsqrt, execute_ex2, execute_lg2, execute_sin,
+                     execute_cos)
+               ? 1
+               : 0;
   }
 
   // Copies have 16 bytes, with .ca 4 or 8 too. Instead of the number of bytes that are read,

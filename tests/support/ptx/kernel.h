@@ -31,6 +31,21 @@ enum class Undefined : uint8_t {
   kIsShuffled,  // the first operand's goes to other lanes; the instruction notes where
 };
 
+// What a launch does, for all threads.
+struct Counts {
+  int64_t read = 0, written = 0;  // bytes of global memory that threads ask for
+  int64_t flops = 0;              // floating-point operations; a fused one counts as two
+  int64_t tensor_flops = 0;       // those of tensor cores, which `flops` leaves out
+
+  Counts& operator+=(const Counts& more) {
+    read += more.read;
+    written += more.written;
+    flops += more.flops;
+    tensor_flops += more.tensor_flops;
+    return *this;
+  }
+};
+
 struct Instruction {
   static constexpr int kMaxOutputs = 4;
   static constexpr int kMaxInputs = 12;
@@ -50,6 +65,7 @@ struct Instruction {
   int guard = -1;             // predicate register, if any
   int target = -1;            // of a branch
   int line = 0;               // in the PTX
+  int flops = 0;              // of one lane
   int64_t offset = 0;         // [register + offset]
   int64_t second_offset = 0;  // of the address that a copy reads
   Modifiers modifiers;

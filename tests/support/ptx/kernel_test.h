@@ -59,7 +59,7 @@ inline const std::string kPrologue = R"(
 )";
 
 // Runs it on one block. Throws Violation.
-inline void run_text(const std::string& text, Words& words, int threads = 32) {
+inline Counts run_text(const std::string& text, Words& words, int threads = 32) {
   Module module("test.ptx", text);
   GlobalMemory memory;
   memory.add(words.in.data(), sizeof words.in, false, "in");
@@ -67,7 +67,7 @@ inline void run_text(const std::string& text, Words& words, int threads = 32) {
   const void* const in = words.in.data();
   const void* const out = words.out.data();
   const std::vector<Argument> arguments{{&in, 8}, {&out, 8}};
-  launch(module.kernel("test"), {}, {static_cast<uint32_t>(threads)}, arguments, memory);
+  return launch(module.kernel("test"), {}, {static_cast<uint32_t>(threads)}, arguments, memory);
 }
 
 inline Words run_body(const std::string& body, int threads = 32) {

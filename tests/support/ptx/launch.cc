@@ -50,8 +50,8 @@ std::vector<std::byte> copy_arguments(const Kernel& kernel,
 
 }  // namespace
 
-void launch(const Kernel& kernel, const Extents& grid, const Extents& threads,
-            std::span<const Argument> arguments, const GlobalMemory& global) {
+Counts launch(const Kernel& kernel, const Extents& grid, const Extents& threads,
+              std::span<const Argument> arguments, const GlobalMemory& global) {
   if (threads.count() < 1 || threads.count() > kernel.max_threads) {
     refuse(Check::kLaunchShape, kernel,
            std::to_string(threads.count()) + " threads; at most " +
@@ -71,6 +71,7 @@ void launch(const Kernel& kernel, const Extents& grid, const Extents& threads,
   }
   Block block(kernel, grid, threads, copy_arguments(kernel, arguments), memory);
   for (int64_t i = 0; i < grid.count(); ++i) block.run(i);
+  return block.counts();
 }
 
 }  // namespace tidemark::ptx

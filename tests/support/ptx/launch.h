@@ -14,9 +14,9 @@ struct Argument {
   std::optional<int64_t> bytes{};  // where the caller knows them
 };
 
-// Throws Violation, or NotCovered. REQUIRES: each argument has as many bytes as its parameter
-// declares, unless its size is given.
-void launch(const Kernel& kernel, const Extents& grid, const Extents& threads,
-            std::span<const Argument> arguments, const GlobalMemory& global);
+// Returns what it did. Throws Violation, or NotCovered. REQUIRES: each argument has as many
+// bytes as its parameter declares, unless its size is given.
+Counts launch(const Kernel& kernel, const Extents& grid, const Extents& threads,
+              std::span<const Argument> arguments, const GlobalMemory& global);
 
 }  // namespace tidemark::ptx

@@ -45,8 +45,14 @@ std::string without_hashes(std::string mangled) {
 Library::Library(std::vector<std::string> files) : files_(std::move(files)) {}
 
 Library& Library::shipped() {
-  static auto& library = *new Library(lines_of(TIDEMARK_PTX_FILES));
+  const char* const files = std::getenv("TIDEMARK_PTX_FILES");
+  static auto& library = *new Library(lines_of(files ? files : TIDEMARK_PTX_FILES));
   return library;
+}
+
+int Library::architecture() {
+  const char* const other = std::getenv("TIDEMARK_PTX_ARCHITECTURE");
+  return other ? std::atoi(other) : TIDEMARK_PTX_ARCHITECTURE;
 }
 
 void Library::index() {
@@ -97,8 +103,9 @@ bool Library::run(const std::string& mangled, const Extents& grid, const Extents
     const Kernel& k = kernel(mangled);
     std::vector<Argument> list;
     for (size_t i = 0; i < k.parameters.size(); ++i) list.push_back({arguments[i]});
-    launch(k, grid, threads, list, GlobalScope::current());
-    executed_.insert(without_hashes(mangled));
+    const std::string name = without_hashes(mangled);
+    counts_[name] += launch(k, grid, threads, list, GlobalScope::current());
+    executed_.insert(name);
     return true;
   } catch (const std::runtime_error& error) {
     if (!report_) {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/ptx/launch.h"
@@ -25,8 +26,11 @@ std::string without_hashes(std::string mangled);
 class Library {
  public:
   explicit Library(std::vector<std::string> files);
-  // The files that TIDEMARK_PTX_FILES, a definition of this library's target, lists.
+  // The files that the file TIDEMARK_PTX_FILES lists: a variable of the environment, or else a
+  // definition of this library's target.
   static Library& shipped();
+  // The architecture that they are for, such as 80: TIDEMARK_PTX_ARCHITECTURE.
+  static int architecture();
 
   // All kernels, by names without hashes, with the file that each is in.
   std::map<std::string, std::string> kernels();
@@ -36,6 +40,8 @@ class Library {
            void* const* arguments);
   // Names of the kernels that were run to their end.
   const std::set<std::string>& executed() const { return executed_; }
+  // What they did in all, by their names without hashes, since this was called last.
+  std::map<std::string, Counts> take_counts() { return std::exchange(counts_, {}); }
 
   // Violations and gaps go here. Before one is set, they end the program.
   void report_to(std::function<void(const std::string&)> report) {
@@ -55,6 +61,7 @@ class Library {
   std::map<std::string, std::unique_ptr<Module>> modules_;
   std::map<std::string, std::map<std::string, std::string>> mangled_;  // per file, by name
   std::set<std::string> executed_;
+  std::map<std::string, Counts> counts_;
   std::function<void(const std::string&)> report_;
   std::recursive_mutex mutex_;
 };

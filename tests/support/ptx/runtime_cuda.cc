@@ -90,8 +90,9 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
 cudaError_t cudaGetDevice(int* gpu) { return *gpu = 0, cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrComputeCapabilityMajor   ? TIDEMARK_PTX_ARCHITECTURE / 10
-           : attribute == cudaDevAttrComputeCapabilityMinor ? TIDEMARK_PTX_ARCHITECTURE % 10
+  const int architecture = Library::architecture();
+  *value = attribute == cudaDevAttrComputeCapabilityMajor   ? architecture / 10
+           : attribute == cudaDevAttrComputeCapabilityMinor ? architecture % 10
                                                             : 108;
   return cudaSuccess;
 }

@@ -158,6 +158,7 @@ LaneMask Warp::needed_lanes(const Instruction& instruction, LaneMask active) con
 
 void Warp::execute(const Instruction& instruction, LaneMask active) {
   check_defined(instruction, active);
+  block_.count(instruction, active);
   if (instruction.flow == Flow::kWarpBarrier) {
     block_.shared().warp_barrier(number_, active);
   } else {
