@@ -101,11 +101,23 @@ TEST_F(PlanGraphTest, OllaNeedsASolver) {
     const Outcome outcome = run("--layout " + csv + " --method olla --output " + file("o.csv"));
     EXPECT_EQ(outcome.code, 0) << outcome.said;
     EXPECT_THAT(read("o.csv"), HasSubstr("id,lower,upper,size,offset"));
+    const Outcome published =
+        run("--model resnet18 --batch 1 --image-size 32 --deadline 60 " +
+            std::string("--method olla-published --output ") + file("o.json"));
+    EXPECT_EQ(published.code, 0) << published.said;
+    EXPECT_EQ(nlohmann::json::parse(read("o.json"))["method"], "OLLA");
+    const Outcome late =
+        run("--layout " + csv + " --method olla-published --deadline 0 --output " + file("l"));
+    EXPECT_EQ(late.code, 2);
+    EXPECT_THAT(late.said, HasSubstr("[olla] no places within 0.0 s"));
+    EXPECT_FALSE(std::filesystem::exists(file("l")));
   }
   setenv("TIDEMARK_CBC", "", 1);
-  const Outcome none = run("--model resnet18 --batch 1 --method olla");
-  EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.said, HasSubstr("apt-get install coinor-cbc"));
+  for (const std::string method : {"olla", "olla-published"}) {
+    const Outcome none = run("--model resnet18 --batch 1 --method " + method);
+    EXPECT_EQ(none.code, 2);
+    EXPECT_THAT(none.said, HasSubstr("apt-get install coinor-cbc"));
+  }
   unsetenv("TIDEMARK_HIGHS");
   unsetenv("TIDEMARK_CBC");
 }
@@ -178,6 +190,22 @@ TEST_F(PlanGraphTest, PlansANetworkByName) {
   const auto same = nlohmann::json::parse(read("again.json"));
   EXPECT_EQ(same["peak"], plan["peak"]);
   EXPECT_EQ(same["operators"], plan["operators"]);
+}
+
+TEST_F(PlanGraphTest, CapturesSgdWithoutMomentum) {
+  const auto captured = [&](const std::string& flags) {
+    const Outcome outcome = run("--batch 1 --estimate --save-graph " + file("g.json") + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.said;
+    return nlohmann::json::parse(read("g.json"))["storages"].size();
+  };
+  // A network of images and another way to capture; ResNet-18 has 62 parameters, R3D-18 too.
+  for (const std::string model :
+       {" --model resnet18 --image-size 32", " --model r3d_18 --image-size 32"}) {
+    EXPECT_EQ(captured(model), captured(model + " --momentum 0") + 62) << model;
+  }
+  EXPECT_EQ(run("--model resnet18 --momentum 2").code, 2);
+  EXPECT_EQ(run("--model resnet18 --momentum nan").code, 2);
+  EXPECT_EQ(run("g.json --momentum 0").code, 2);
 }
 
 TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {

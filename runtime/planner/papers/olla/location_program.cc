@@ -29,15 +29,17 @@ std::vector<size_t> by_address(const std::vector<int>& address,
   return order;
 }
 
-int64_t LocationProgram::term_count(const std::vector<Buffer>& buffers, bool precedence) {
-  int64_t pairs = 0;
-  if (precedence) {
-    pairs = count_meetings(buffers, INT64_MAX);
-  } else {
-    const auto count = static_cast<int64_t>(buffers.size());
-    pairs = count * (count - 1) / 2;
-  }
-  return 8 * pairs;
+int64_t LocationProgram::term_count(const std::vector<Buffer>& buffers,
+                                    const LocationOptions& options) {
+  const auto count_pairs = [&](const std::vector<Buffer>& all) {
+    if (options.precedence) return count_meetings(all, INT64_MAX);
+    const auto count =
+        std::count_if(all.begin(), all.end(), [](const Buffer& b) { return !is_empty(b); });
+    return static_cast<int64_t>(count * (count - 1) / 2);
+  };
+  std::vector<Buffer> placed;
+  for (const auto& [i, offset] : options.placed) placed.push_back(buffers[i]);
+  return 8 * (count_pairs(buffers) - count_pairs(placed));
 }
 
 LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOptions options)

@@ -44,7 +44,9 @@ std::vector<size_t> by_address(const std::vector<int>& address,
 class LocationProgram {
  public:
   LocationProgram(const std::vector<Buffer>& buffers, LocationOptions options);
-  static int64_t term_count(const std::vector<Buffer>& buffers, bool precedence);
+  // The number of terms in the rows for pairs that the constructor would make, to reject large
+  // programs first. Pairs of which both are placed have none. O(n log n).
+  static int64_t term_count(const std::vector<Buffer>& buffers, const LocationOptions& options);
 
   Program& program() { return program_; }
   // Offsets in whole bytes: buffers in the order of their A, each as low as those below allow.

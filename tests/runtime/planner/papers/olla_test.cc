@@ -293,6 +293,78 @@ TEST(OllaPlan, KeepsTheDeadline) {
   EXPECT_EQ(none.lifetimes.status, SolveStatus::kUnknown);
 }
 
+// Buffers that nest are all the pyramid's: however many pairs they form, the program has none
+// of them. A last one crosses some.
+std::vector<Buffer> many_that_nest(int count) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < count; ++i) buffers.push_back({i, 2 * count - i, Bytes(1 + i % 3)});
+  buffers.push_back({count, 2 * count + 1, Bytes(5)});
+  return buffers;
+}
+
+TEST(OllaLayout, CountsPairsAfterThePyramid) {
+  std::vector<Buffer> buffers = many_that_nest(4);
+  // The last meets all four, which without the pyramid have six pairs among them.
+  LocationOptions options;
+  EXPECT_EQ(LocationProgram::term_count(buffers, options), 8 * 10);
+  options.placed = pyramid(buffers);
+  ASSERT_EQ(options.placed.size(), 4u);
+  EXPECT_EQ(LocationProgram::term_count(buffers, options), 8 * 4);
+  // It is the number of terms in rows (6), (7a) and (7b), exactly.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    buffers = random_buffers(seed, 12);
+    for (const bool precedence : {true, false}) {
+      for (const bool place : {true, false}) {
+        options = LocationOptions();
+        options.precedence = precedence;
+        if (place) options.placed = pyramid(buffers);
+        size_t terms = 0;
+        LocationProgram program(buffers, options);
+        for (const Row& row : program.program().rows) {
+          if (!row.name.starts_with("(8)")) terms += row.terms.size();
+        }
+        EXPECT_EQ(LocationProgram::term_count(buffers, options), static_cast<int64_t>(terms))
+            << "seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(OllaLayout, TakesManyBuffersThatThePyramidPlaces) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  const std::vector<Buffer> buffers = many_that_nest(1200);
+  ASSERT_GT(LocationProgram::term_count(buffers, {}), kMaxTerms);
+  const LayoutResult result = layout(buffers, published());
+  ASSERT_TRUE(result.layout) << result.report.note;
+  EXPECT_THAT(layout_violations(buffers, result.layout->offsets, result.layout->height),
+              IsEmpty());
+  EXPECT_EQ(result.layout->height, max_load(buffers));
+  Options without = published();
+  without.pyramid = false;
+  EXPECT_THAT(layout(buffers, without).report.note, HasSubstr("million terms"));
+}
+
+// The curve of a program ends at its own peak.
+TEST(OllaReport, TellsHowItsPeakFellOverTime) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  const Problem problem = random_problem(11, {.ops = 12});
+  Options options = published();
+  options.timesteps = Timesteps::kOperators;
+  const OrderResult ordered = order(problem, options);
+  ASSERT_TRUE(ordered.order) << ordered.report.note;
+  options.pyramid = false;
+  const LayoutResult placed = layout(random_buffers(2, 12), options);
+  ASSERT_TRUE(placed.layout) << placed.report.note;
+  for (const Report& report : {ordered.report, placed.report}) {
+    ASSERT_FALSE(report.improvements.empty());
+    EXPECT_EQ(report.improvements.back().peak, report.peak);
+    for (size_t i = 1; i < report.improvements.size(); ++i) {
+      EXPECT_LT(report.improvements[i].peak, report.improvements[i - 1].peak);
+      EXPECT_LE(report.improvements[i].bound, report.improvements[i].peak);
+    }
+  }
+}
+
 TEST(OllaPlan, SaysSoWhenAProgramIsTooLarge) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   const Problem problem = random_problem(3, {.ops = 900});
