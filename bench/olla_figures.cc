@@ -148,7 +148,6 @@ Json plan_by_olla(const std::string& graph, double deadline) {
             {"peak", best.peak.count()},
             {"bound", best.bound.count()},
             {"seconds", best.seconds}}},
-          {"commit", commit_of(TIDEMARK_SOURCE)},
           {"solver", first_line_of("'" + require_solver().path +
                                    "' --version 2> /dev/null < /dev/null")}};
 }
