@@ -28,7 +28,9 @@ struct LocationOptions {
   // Section 4.2: no constraints for pairs that do not overlap. With fixed lifetimes, these are
   // exactly the pairs that precedence and MUL ranges find. Off: all pairs.
   bool precedence = true;
-  // Section 4.5: buffers already placed.
+  // Section 4.5: buffers already placed. Those below which nothing is free while another buffer
+  // lives raise the least address of the latter, and need no constraints with it: "the address
+  // space available for these tensors is noticeably reduced".
   std::vector<std::pair<int, Offset>> placed;
   Bytes limit{0};  // M: higher layouts are ignored. 0: the sum of sizes
   Bytes bound{0};  // a known lower bound on every layout
@@ -45,7 +47,7 @@ class LocationProgram {
  public:
   LocationProgram(const std::vector<Buffer>& buffers, LocationOptions options);
   // The number of terms in the rows for pairs that the constructor would make, to reject large
-  // programs first. Pairs of which both are placed have none. O(n log n).
+  // programs first. O(n log n + n * placed).
   static int64_t term_count(const std::vector<Buffer>& buffers, const LocationOptions& options);
 
   Program& program() { return program_; }

@@ -310,6 +310,9 @@ TEST(OllaLayout, CountsPairsAfterThePyramid) {
   options.placed = pyramid(buffers);
   ASSERT_EQ(options.placed.size(), 4u);
   EXPECT_EQ(LocationProgram::term_count(buffers, options), 8 * 4);
+  // While this one lives, the first two leave nothing free below them.
+  buffers.push_back({1, 5, Bytes(7)});
+  EXPECT_EQ(LocationProgram::term_count(buffers, options), 8 * (4 + 2 + 1));
   // It is the number of terms in rows (6), (7a) and (7b), exactly.
   for (uint64_t seed = 0; seed < 20; ++seed) {
     buffers = random_buffers(seed, 12);
@@ -328,6 +331,56 @@ TEST(OllaLayout, CountsPairsAfterThePyramid) {
       }
     }
   }
+}
+
+// The least height around what is placed: taken in the order of its offsets in the best layout,
+// each buffer gets no higher if it goes to the lowest place that is free.
+Bytes least_height_around(const std::vector<Buffer>& buffers,
+                          const std::vector<std::pair<int, Offset>>& placed) {
+  std::vector<bool> fixed(buffers.size(), false);
+  for (const auto& [i, offset] : placed) fixed[i] = true;
+  std::vector<int> free;
+  for (int i = 0; i < static_cast<int>(buffers.size()); ++i) {
+    if (!fixed[i]) free.push_back(i);
+  }
+  Bytes least(INT64_MAX);
+  do {
+    auto there = placed;
+    Offsets offsets = fit_around(buffers, placed);
+    for (const int i : free) {
+      std::vector<Buffer> so_far;
+      std::vector<std::pair<int, Offset>> around;
+      for (const auto& [other, offset] : there) {
+        around.emplace_back(static_cast<int>(so_far.size()), offset);
+        so_far.push_back(buffers[other]);
+      }
+      so_far.push_back(buffers[i]);
+      offsets[i] = fit_around(so_far, around).back();
+      there.emplace_back(i, offsets[i]);
+    }
+    least = std::min(least, height(buffers, offsets));
+  } while (std::next_permutation(free.begin(), free.end()));
+  return least;
+}
+
+TEST(OllaLayout, EqualsBruteForceAroundThePyramid) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  int raised = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::vector<Buffer> buffers = random_buffers(seed, 8);
+    const auto stack = pyramid(buffers);
+    const LayoutResult result = layout(buffers, published());
+    ASSERT_TRUE(result.layout) << result.report.note;
+    EXPECT_EQ(result.layout->height, least_height_around(buffers, stack));
+    LocationOptions options;
+    options.placed = stack;
+    LocationProgram program(buffers, options);
+    for (const Variable& v : program.program().variables) {
+      raised += v.name.starts_with("A") && v.lower > 0 && v.lower < v.upper ? 1 : 0;
+    }
+  }
+  EXPECT_GT(raised, 5) << "the stack raises too few buffers to be a test";
 }
 
 TEST(OllaLayout, TakesManyBuffersThatThePyramidPlaces) {
