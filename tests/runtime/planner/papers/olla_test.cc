@@ -366,7 +366,7 @@ Bytes least_height_around(const std::vector<Buffer>& buffers,
 TEST(OllaLayout, EqualsBruteForceAroundThePyramid) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   int raised = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     const std::vector<Buffer> buffers = random_buffers(seed, 8);
     const auto stack = pyramid(buffers);
