@@ -1,11 +1,10 @@
 // One training step planned by OLLA as published, with what the paper's figures 7 to 14 show of
 // it; for olla_report.py, which runs this for each network.
 //
-//   olla_figures --model NAME [--batch N] [--image-size N] [--seq-length N] [--deadline
-//   SECONDS]
+//   olla_figures GRAPH.json [--deadline SECONDS]
 //
-// Prints JSON. Sizes are in bytes, with parameters and their state. The step has SGD without
-// momentum, as the authors' steps. The deadline is for each of the two programs, (14) and (15).
+// GRAPH.json: a step, as plan_graph --save-graph writes it. Prints JSON. Sizes are in bytes,
+// with parameters and their state. The deadline is for each of the two programs, (14) and (15).
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>

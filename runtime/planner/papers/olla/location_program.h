@@ -28,9 +28,10 @@ struct LocationOptions {
   // Section 4.2: no constraints for pairs that do not overlap. With fixed lifetimes, these are
   // exactly the pairs that precedence and MUL ranges find. Off: all pairs.
   bool precedence = true;
-  // Section 4.5: buffers already placed. Those below which nothing is free while another buffer
-  // lives raise the least address of the latter, and need no constraints with it: "the address
-  // space available for these tensors is noticeably reduced".
+  // Section 4.5: buffers already placed. Where a stack of them, from 0 upwards and without
+  // gaps, outlives another buffer on both sides, it bounds that buffer's address from below and
+  // forms no pairs with it: "the address space available for these tensors is noticeably
+  // reduced".
   std::vector<std::pair<int, Offset>> placed;
   Bytes limit{0};  // M: higher layouts are ignored. 0: the sum of sizes
   Bytes bound{0};  // a known lower bound on every layout

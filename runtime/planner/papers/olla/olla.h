@@ -63,7 +63,7 @@ inline Options published() {
 
 // A better solution of a program, as the solver's log tells (solver.h).
 struct Improvement {
-  double seconds = 0;  // from the solver's start
+  double seconds = 0;  // from the start of the solver's call
   Bytes peak{0};       // by the program's terms
   Bytes bound{0};      // known by then; 0: none
 };
