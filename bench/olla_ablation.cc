@@ -1,5 +1,7 @@
 // Compares OLLA's programs, with each reduction switched off in turn, with our own planner.
 //
+// olla_report.py makes a table of the output.
+//
 //   olla_ablation [--deadline SECONDS] [--output FILE.json] [INSTANCE...]
 //
 // An INSTANCE is a file in data/instances/order, named by the part before _train. The edges
@@ -204,9 +206,8 @@ int run(int argc, char** argv) {
   Ablation ablation(deadline);
   for (const std::string& instance : instances) ablation.run(instance);
   if (!output.empty()) {
-    const std::string folder = std::filesystem::absolute(output).parent_path();
     const Json report{
-        {"commit", commit_of(folder)},
+        {"commit", commit},
         {"device", "one thread of " + first_line_of("sed -n 's/^model name.*: //p' "
                                                     "/proc/cpuinfo")},
         {"solver", to_string(solver.kind)},

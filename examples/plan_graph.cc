@@ -473,6 +473,11 @@ int run(int argc, char** argv) {
                  "Optimizer of --model; adam-unfused: a dozen operators for each parameter")
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "adam-unfused"}))
       ->needs(model);
+  app.add_option("--momentum", flags.capture.momentum,
+                 "Momentum of --optimizer sgd; 0: parameters have no state")
+      ->check(CLI::Range(0.0, 1.0))
+      ->check(finite_number())
+      ->needs(model);
   auto* profile = app.add_option("--profile", flags.capture.profile,
                                  "Device whose profile gives the costs of --model's operators "
                                  "and, for --show and --budget, of copies");

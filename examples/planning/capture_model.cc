@@ -22,6 +22,7 @@ void fill_in(Flags& flags, const CaptureRequest& request) {
   flags.model = request.model;
   flags.batch = request.batch;
   flags.optimizer = request.optimizer;
+  flags.momentum = request.momentum;
   flags.device = "sim:" + request.profile;
   flags.threads = 1;
 }

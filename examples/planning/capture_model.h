@@ -16,6 +16,7 @@ struct CaptureRequest {
   int64_t image_size = 0;             // for image networks; 0: 224, for clips 112
   int64_t length = 0;                 // sequence length of text networks; 0: 128
   std::string optimizer = "sgd";      // or "adam", "adamw", "adam-unfused"
+  double momentum = 0.9;              // of "sgd"; 0: it keeps no state
   std::string profile = "a100-80gb";  // simulated device, which determines operator costs
 };
 

@@ -32,6 +32,7 @@ std::function<void()> training_step(const CaptureRequest& request, std::shared_p
                                     Loss loss) {
   RunFlags flags;
   flags.optimizer = request.optimizer;
+  flags.momentum = request.momentum;
   const std::shared_ptr<Optimizer> optimizer =
       make_optimizer(flags, model->parameters(), kRate);
   return [=] {

@@ -71,6 +71,13 @@ class PlanGraphTest : public ::testing::Test {
                                   ("tidemark_plan_graph_" + std::to_string(::getpid()));
 };
 
+const char* const kGraph = R"({"nodes": [{"name": "a"}, {"name": "b"},
+  {"name": "c"}, {"name": "d"}], "edges": [
+  {"name": "y", "size": 4, "source": "a", "sinks": ["b"]},
+  {"name": "z", "size": 8, "source": "a", "sinks": ["c"]},
+  {"name": "u", "size": 1, "source": "b", "sinks": ["d"]},
+  {"name": "v", "size": 2, "source": "c", "sinks": ["d"]}]})";
+
 const char* const kBuffers = "id,lower,upper,size\na,0,2,2\nb,1,3,3\nc,2,4,2\n";
 
 TEST_F(PlanGraphTest, LaysOutACsv) {
@@ -101,11 +108,22 @@ TEST_F(PlanGraphTest, OllaNeedsASolver) {
     const Outcome outcome = run("--layout " + csv + " --method olla --output " + file("o.csv"));
     EXPECT_EQ(outcome.code, 0) << outcome.said;
     EXPECT_THAT(read("o.csv"), HasSubstr("id,lower,upper,size,offset"));
+    const Outcome published = run("--order " + write("g.json", kGraph) +
+                                  " --method olla-published --output " + file("o.json"));
+    EXPECT_EQ(published.code, 0) << published.said;
+    EXPECT_EQ(nlohmann::json::parse(read("o.json"))["method"], "OLLA");
+    const Outcome late =
+        run("--layout " + csv + " --method olla-published --deadline 0 --output " + file("l"));
+    EXPECT_EQ(late.code, 2);
+    EXPECT_THAT(late.said, HasSubstr("[olla] no places within 0.0 s"));
+    EXPECT_FALSE(std::filesystem::exists(file("l")));
   }
   setenv("TIDEMARK_CBC", "", 1);
-  const Outcome none = run("--model resnet18 --batch 1 --method olla");
-  EXPECT_EQ(none.code, 2);
-  EXPECT_THAT(none.said, HasSubstr("apt-get install coinor-cbc"));
+  for (const std::string method : {"olla", "olla-published"}) {
+    const Outcome none = run("--model resnet18 --batch 1 --method " + method);
+    EXPECT_EQ(none.code, 2);
+    EXPECT_THAT(none.said, HasSubstr("apt-get install coinor-cbc"));
+  }
   unsetenv("TIDEMARK_HIGHS");
   unsetenv("TIDEMARK_CBC");
 }
@@ -120,12 +138,7 @@ TEST_F(PlanGraphTest, CapacityDecides) {
 }
 
 TEST_F(PlanGraphTest, OrdersAGraph) {
-  const std::string graph = write("g.json", R"({"nodes": [{"name": "a"}, {"name": "b"},
-    {"name": "c"}, {"name": "d"}], "edges": [
-    {"name": "y", "size": 4, "source": "a", "sinks": ["b"]},
-    {"name": "z", "size": 8, "source": "a", "sinks": ["c"]},
-    {"name": "u", "size": 1, "source": "b", "sinks": ["d"]},
-    {"name": "v", "size": 2, "source": "c", "sinks": ["d"]}]})");
+  const std::string graph = write("g.json", kGraph);
   const Outcome outcome =
       run("--order " + graph + " --output " + file("o.json") + " --svg " + file("o.svg"));
   EXPECT_EQ(outcome.code, 0) << outcome.said;
@@ -178,6 +191,22 @@ TEST_F(PlanGraphTest, PlansANetworkByName) {
   const auto same = nlohmann::json::parse(read("again.json"));
   EXPECT_EQ(same["peak"], plan["peak"]);
   EXPECT_EQ(same["operators"], plan["operators"]);
+}
+
+TEST_F(PlanGraphTest, CapturesSgdWithoutMomentum) {
+  const auto captured = [&](const std::string& flags) {
+    const Outcome outcome = run("--batch 1 --estimate --save-graph " + file("g.json") + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.said;
+    return nlohmann::json::parse(read("g.json"))["storages"].size();
+  };
+  // A network of images and another way to capture; ResNet-18 has 62 parameters, R3D-18 too.
+  for (const std::string model :
+       {" --model resnet18 --image-size 32", " --model r3d_18 --image-size 32"}) {
+    EXPECT_EQ(captured(model), captured(model + " --momentum 0") + 62) << model;
+  }
+  EXPECT_EQ(run("--model resnet18 --momentum 2").code, 2);
+  EXPECT_EQ(run("--model resnet18 --momentum nan").code, 2);
+  EXPECT_EQ(run("g.json --momentum 0").code, 2);
 }
 
 TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {

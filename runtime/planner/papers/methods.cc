@@ -104,39 +104,43 @@ Method from_ablation(const roam::Ablation& ablation) {
   return method;
 }
 
-[[noreturn]] void fail_olla(double seconds, const olla::Report& report) {
+[[noreturn]] void fail_olla(const char* what, double seconds, const olla::Report& report) {
   std::string limit = std::to_string(seconds);
   limit.resize(limit.find('.') + 2);
-  throw UsageError("[olla] no solution within " + limit + " s" +
+  throw UsageError(std::string("[olla] no ") + what + " within " + limit + " s" +
                    (report.note.empty() ? "" : ": " + report.note));
 }
 
-Method olla_method() {
+// `given`: which of the paper's parts, and which of ours.
+Method olla_method(std::string name, std::string what, const olla::Options& given) {
   Method method;
-  method.name = "olla";
-  method.what = "OLLA's integer programs; needs a solver";
+  method.name = std::move(name);
+  method.what = std::move(what);
   method.needs_solver = true;
-  method.plan = [](const Problem& problem, const PlannerOptions& options) {
-    olla::Options given;
-    given.limits = options.limits;
-    given.reorder = options.reorder;
-    given.in_place = options.in_place;
-    olla::PlanResult result = olla::plan(problem, given);
-    if (!result.plan) fail_olla(options.limits.seconds, result.locations);
+  method.plan = [given](const Problem& problem, const PlannerOptions& options) {
+    olla::Options all = given;
+    all.limits = options.limits;
+    all.reorder = options.reorder;
+    all.in_place = given.in_place && options.in_place;
+    olla::PlanResult result = olla::plan(problem, all);
+    if (!result.plan && result.locations.solver.empty() && result.locations.note.empty()) {
+      fail_olla("order", options.limits.seconds / 2, result.lifetimes);
+    }
+    if (!result.plan) fail_olla("places", options.limits.seconds, result.locations);
     return *result.plan;
   };
-  method.order = [](const Problem& problem, const OrderOptions& options) {
-    olla::Options given;
-    given.limits = options.limits;
-    olla::OrderResult result = olla::order(problem, given);
-    if (!result.order) fail_olla(options.limits.seconds, result.report);
+  method.order = [given](const Problem& problem, const OrderOptions& options) {
+    olla::Options all = given;
+    all.limits = options.limits;
+    olla::OrderResult result = olla::order(problem, all);
+    if (!result.order) fail_olla("order", options.limits.seconds, result.report);
     return *result.order;
   };
-  method.layout = [](const std::vector<Buffer>& buffers, const LayoutOptions& options) {
-    olla::Options given;
-    given.limits = options.limits;
-    olla::LayoutResult result = olla::layout(buffers, given);
-    if (!result.layout) fail_olla(options.limits.seconds, result.report);
+  method.layout = [given](const std::vector<Buffer>& buffers, const LayoutOptions& options) {
+    olla::Options all = given;
+    all.limits = options.limits;
+    olla::LayoutResult result = olla::layout(buffers, all);
+    if (!result.layout) fail_olla("places", options.limits.seconds, result.report);
     return *result.layout;
   };
   return method;
@@ -158,7 +162,10 @@ std::vector<Method> all_methods() {
   std::vector<Method> all = {
       {"default", "search for the order, then for the layout", plan_step, plan_order,
        plan_layout},
-      olla_method(),
+      olla_method("olla", "OLLA's integer programs, with our start and bounds; needs a solver",
+                  olla::Options()),
+      olla_method("olla-published", "OLLA as the paper has it; needs a solver",
+                  olla::published()),
       {"roam", "ROAM: subgraphs planned one by one", roam::roam_method, {}, {}},
   };
   for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));

@@ -12,6 +12,25 @@ bool meet(const Buffer& x, const Buffer& y) { return x.begin < y.end && y.begin 
 
 double to_double(Bytes bytes) { return static_cast<double>(bytes.count()); }
 
+// How many of `placed`, from the first on, lie on each other from 0 upwards for all of a
+// buffer's life, and where they end.
+struct Ground {
+  size_t count = 0;
+  Offset top;
+};
+
+Ground ground_of(const std::vector<Buffer>& buffers,
+                 const std::vector<std::pair<int, Offset>>& placed, const Buffer& buffer) {
+  Ground ground;
+  for (const auto& [i, offset] : placed) {
+    const Buffer& below = buffers[i];
+    if (offset != ground.top || below.begin > buffer.begin || below.end < buffer.end) break;
+    ground.top = offset + below.size;
+    ++ground.count;
+  }
+  return ground;
+}
+
 }  // namespace
 
 std::string pair_name(const char* what, size_t i, size_t j) {
@@ -29,14 +48,23 @@ std::vector<size_t> by_address(const std::vector<int>& address,
   return order;
 }
 
-int64_t LocationProgram::term_count(const std::vector<Buffer>& buffers, bool precedence) {
+int64_t LocationProgram::term_count(const std::vector<Buffer>& buffers,
+                                    const LocationOptions& options) {
+  std::vector<bool> fixed(buffers.size(), false);
+  for (const auto& [i, offset] : options.placed) fixed[i] = true;
+  std::vector<Buffer> free;
   int64_t pairs = 0;
-  if (precedence) {
-    pairs = count_meetings(buffers, INT64_MAX);
-  } else {
-    const auto count = static_cast<int64_t>(buffers.size());
-    pairs = count * (count - 1) / 2;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (fixed[i] || is_empty(buffers[i])) continue;
+    free.push_back(buffers[i]);
+    for (size_t k = ground_of(buffers, options.placed, buffers[i]).count;
+         k < options.placed.size(); ++k) {
+      const Buffer& other = buffers[options.placed[k].first];
+      if (!options.precedence || meet(buffers[i], other)) ++pairs;
+    }
   }
+  const auto count = static_cast<int64_t>(free.size());
+  pairs += options.precedence ? count_meetings(free, INT64_MAX) : count * (count - 1) / 2;
   return 8 * pairs;
 }
 
@@ -47,8 +75,10 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
   const double unit = options_.unit;
   const Bytes most = options_.limit > Bytes(0) ? std::min(options_.limit, sum) : sum;
   const double big = to_double(most) / unit;
-  std::vector<bool> fixed(buffers.size(), false);
-  for (const auto& [i, offset] : options_.placed) fixed[i] = true;
+  // The position in `placed`, or its size.
+  std::vector<size_t> rank(buffers.size(), options_.placed.size());
+  for (size_t k = 0; k < options_.placed.size(); ++k) rank[options_.placed[k].first] = k;
+  std::vector<size_t> grounds(buffers.size(), 0);
 
   peak_ = program_.add_variable(
       {.name = "peak", .lower = to_double(options_.bound) / unit, .upper = big, .cost = 1});
@@ -56,6 +86,11 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
     if (is_empty(buffers[i])) continue;
     const double size = to_double(buffers[i].size) / unit;
     address_[i] = program_.add_variable({.name = pair_name("A", i, i), .upper = big - size});
+    if (rank[i] == options_.placed.size()) {
+      const Ground ground = ground_of(buffers, options_.placed, buffers[i]);
+      grounds[i] = ground.count;
+      program_.variables[address_[i]].lower = static_cast<double>(ground.top.value()) / unit;
+    }
     program_.add_row({.name = pair_name("(8)", i, i),
                       .upper = -size,
                       .terms = {{address_[i], 1}, {peak_, -1}}});
@@ -66,7 +101,9 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
     for (size_t j = i + 1; j < buffers.size(); ++j) {
-      if (address_[i] < 0 || address_[j] < 0 || (fixed[i] && fixed[j])) continue;
+      if (address_[i] < 0 || address_[j] < 0) continue;
+      const bool both_placed = std::max(rank[i], rank[j]) < options_.placed.size();
+      if (both_placed || rank[i] < grounds[j] || rank[j] < grounds[i]) continue;
       const bool together = meet(buffers[i], buffers[j]);
       if (!together && options_.precedence) continue;
       const int a = program_.add_binary(pair_name("a", i, j));

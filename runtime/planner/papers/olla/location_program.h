@@ -28,7 +28,10 @@ struct LocationOptions {
   // Section 4.2: no constraints for pairs that do not overlap. With fixed lifetimes, these are
   // exactly the pairs that precedence and MUL ranges find. Off: all pairs.
   bool precedence = true;
-  // Section 4.5: buffers already placed.
+  // Section 4.5: buffers already placed. Where a stack of them, from 0 upwards and without
+  // gaps, outlives another buffer on both sides, it bounds that buffer's address from below and
+  // forms no pairs with it: "the address space available for these tensors is noticeably
+  // reduced".
   std::vector<std::pair<int, Offset>> placed;
   Bytes limit{0};  // M: higher layouts are ignored. 0: the sum of sizes
   Bytes bound{0};  // a known lower bound on every layout
@@ -44,7 +47,9 @@ std::vector<size_t> by_address(const std::vector<int>& address,
 class LocationProgram {
  public:
   LocationProgram(const std::vector<Buffer>& buffers, LocationOptions options);
-  static int64_t term_count(const std::vector<Buffer>& buffers, bool precedence);
+  // The number of terms in the rows for pairs that the constructor would make, to reject large
+  // programs first. O(n log n + n * placed).
+  static int64_t term_count(const std::vector<Buffer>& buffers, const LocationOptions& options);
 
   Program& program() { return program_; }
   // Offsets in whole bytes: buffers in the order of their A, each as low as those below allow.

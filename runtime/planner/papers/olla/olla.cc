@@ -27,6 +27,12 @@ double unit_for(int64_t bytes) {
   return std::max(1.0, static_cast<double>(bytes) / kWellScaled);
 }
 
+// A number from a solver's log, in bytes; 0 if it is none that bytes could have.
+Bytes to_bytes(double value, double unit) {
+  const double bytes = value * unit;
+  return Bytes(bytes > 0 && bytes < 9e18 ? std::llround(bytes) : 0);
+}
+
 // Converts a solver's bound to bytes: a multiple of `divisor`, as all peaks are.
 Bytes to_bound(double bound, double unit, int64_t divisor, Bytes at_most) {
   const double bytes = bound * unit * (1 - kTolerance) - kTolerance;
@@ -36,7 +42,9 @@ Bytes to_bound(double bound, double unit, int64_t divisor, Bytes at_most) {
   return std::min(at_most, Bytes(whole * divisor));
 }
 
-Solution run(const Program& program, const Options& options, double seconds, Report& report) {
+// `unit`: bytes for one unit of the objective.
+Solution run(const Program& program, const Options& options, double seconds, double unit,
+             Report& report) {
   report.variables = program.variables.size();
   report.integers = program.integer_count();
   report.rows = program.rows.size();
@@ -46,6 +54,10 @@ Solution run(const Program& program, const Options& options, double seconds, Rep
   report.status = solution.status;
   report.solver = solution.solver;
   report.note = solution.note;
+  for (const planner::Improvement& found : solution.improvements) {
+    report.improvements.push_back({found.seconds, to_bytes(found.objective, unit),
+                                   to_bytes(std::max(0.0, found.bound), unit)});
+  }
   return solution;
 }
 
@@ -145,7 +157,7 @@ std::optional<std::vector<int>> solve_lifetimes(const OrderModel& model, const O
   if (options.bound) bound_peak(lifetimes, program, model);
   if (options.start)
     program.start = lifetimes.solution(model.start(lifetimes, options.timesteps));
-  const Solution solution = run(program, options, watch.left(), report);
+  const Solution solution = run(program, options, watch.left(), model.unit, report);
   if (solution.values.empty()) return std::nullopt;
   std::vector<int> timesteps = lifetimes.timesteps(solution.values);
   report.peak = Bytes(lifetimes.peak_of(timesteps));
@@ -190,7 +202,7 @@ std::optional<Plan> plan_jointly(const Problem& problem, const OrderModel& model
     for (Offset& offset : offsets) offset = offset + Bytes(model.graph.resident);
     program.start = joint.solution(timesteps, offsets);
   }
-  const Solution solution = run(program, options, watch.left(), report);
+  const Solution solution = run(program, options, watch.left(), model.unit, report);
   if (solution.values.empty()) return std::nullopt;
   const std::vector<int> timesteps = lifetimes.timesteps(solution.values);
   const Offsets offsets = joint.offsets(solution.values, timesteps);
@@ -271,7 +283,7 @@ LayoutResult layout(const std::vector<Buffer>& buffers, const Options& options) 
     location.limit = result.layout->height;
   }
   if (options.bound) location.bound = load;
-  const int64_t terms = LocationProgram::term_count(buffers, options.precedence);
+  const int64_t terms = LocationProgram::term_count(buffers, location);
   if (result.layout && options.bound && result.layout->height == load) {
     report.status = SolveStatus::kOptimal;
     report.note = "the start is at the bound";
@@ -284,7 +296,7 @@ LayoutResult layout(const std::vector<Buffer>& buffers, const Options& options) 
   LocationProgram locations(buffers, location);
   if (options.start) locations.program().start = locations.solution(best.offsets);
   const Solution solution =
-      run(locations.program(), options, std::max(0.0, watch.left()), report);
+      run(locations.program(), options, std::max(0.0, watch.left()), location.unit, report);
   if (solution.values.empty()) return result;
   give(locations.offsets(solution.values));
   int64_t divisor = 0;

@@ -61,6 +61,13 @@ inline Options published() {
   return options;
 }
 
+// A better solution of a program, as the solver's log tells (solver.h).
+struct Improvement {
+  double seconds = 0;  // from the start of the solver's call
+  Bytes peak{0};       // by the program's terms
+  Bytes bound{0};      // known by then; 0: none
+};
+
 // The outcome of one program.
 struct Report {
   size_t variables = 0, integers = 0, rows = 0;
@@ -68,6 +75,7 @@ struct Report {
   SolveStatus status = SolveStatus::kUnknown;
   Bytes peak{0};   // of the program's solution; see above
   Bytes bound{0};  // for the program: with its timesteps, edges and offsets
+  std::vector<Improvement> improvements;
   std::string solver;
   std::string note;    // why no solution was found or sought
   double gap() const;  // (peak - bound) / bound

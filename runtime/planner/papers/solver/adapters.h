@@ -35,6 +35,14 @@ std::vector<std::string> cbc_command(const Program& program, const TemporaryFold
 Answer read_highs(const Program& program, const std::string& solution, const std::string& log);
 Answer read_cbc(const Program& program, const std::string& solution, const std::string& log);
 
+// Reads from a log when better solutions were found, in seconds of the solver's own clock, each
+// with a lower objective than the one before. Skips what it cannot read: logs are for people.
+std::vector<Improvement> highs_improvements(const std::string& log);
+std::vector<Improvement> cbc_improvements(const std::string& log);
+
+// Adds one unless it is no better than the last or its numbers make no sense.
+void add_improvement(const Improvement& improvement, std::vector<Improvement>& all);
+
 // Reads text line by line, for these two.
 class Lines {
  public:
@@ -55,6 +63,9 @@ class Lines {
   std::string line_;
   std::vector<std::string> words_;
 };
+
+// Whether all of `word` is a number, which it then gives.
+bool is_number(const std::string& word, double& value);
 
 // The last number after `label` in a solver's log; `otherwise` if none.
 double last_number_after(const std::string& log, const std::string& label, double otherwise);

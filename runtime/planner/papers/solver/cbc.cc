@@ -29,6 +29,27 @@ std::vector<std::string> cbc_command(const Program& program, const TemporaryFold
   return command;
 }
 
+// Cbc0012I Integer solution of -9 found by rounding after 0 iterations and 0 nodes (0.02
+// seconds)
+std::vector<Improvement> cbc_improvements(const std::string& log) {
+  std::vector<Improvement> all;
+  Lines lines(log, "CBC's log");
+  while (lines.next()) {
+    const std::vector<std::string>& words = lines.words();
+    const size_t count = words.size();
+    if (count < 7 || words[1] != "Integer" || words[2] != "solution" ||
+        words[count - 1] != "seconds)" || words[count - 2][0] != '(') {
+      continue;
+    }
+    Improvement found;
+    if (is_number(words[4], found.objective) &&
+        is_number(words[count - 2].substr(1), found.seconds)) {
+      add_improvement(found, all);
+    }
+  }
+  return all;
+}
+
 Answer read_cbc(const Program& program, const std::string& solution, const std::string& log) {
   // "Optimal - objective value 12.5", "Stopped on time - objective value 13", ...
   Lines lines(solution, "CBC's solution");

@@ -61,6 +61,27 @@ std::vector<std::string> highs_command(const Program& program, const TemporaryFo
   return command;
 }
 
+// A row of the table that HiGHS prints, from the right: time, iterations, three counts of rows,
+// gap, best solution, best bound, share explored.
+//  L       0       0         0   0.00%   -447.9929167    -435   2.99%   207   10   2   35 0.1s
+std::vector<Improvement> highs_improvements(const std::string& log) {
+  std::vector<Improvement> all;
+  Lines lines(log, "HiGHS' log");
+  while (lines.next()) {
+    const std::vector<std::string>& words = lines.words();
+    const size_t count = words.size();
+    if (count < 12 || words[count - 1].back() != 's' || words[count - 9].back() != '%')
+      continue;
+    Improvement row;
+    const std::string& time = words[count - 1];
+    if (is_number(time.substr(0, time.size() - 1), row.seconds) &&
+        is_number(words[count - 7], row.objective) && is_number(words[count - 8], row.bound)) {
+      add_improvement(row, all);
+    }
+  }
+  return all;
+}
+
 Answer read_highs(const Program& program, const std::string& solution, const std::string& log) {
   Lines lines(solution, "HiGHS' solution");
   Answer answer;

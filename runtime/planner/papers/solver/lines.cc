@@ -1,4 +1,5 @@
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -23,11 +24,15 @@ void Lines::fail(const std::string& what) const {
   throw DataError(name_, static_cast<int64_t>(at_), what);
 }
 
-double Lines::number(const std::string& word) const {
-  double value = 0;
+bool is_number(const std::string& word, double& value) {
   const char* const end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc() || stop != end) fail("'" + word + "' is not a number");
+  return error == std::errc() && stop == end;
+}
+
+double Lines::number(const std::string& word) const {
+  double value = 0;
+  if (!is_number(word, value)) fail("'" + word + "' is not a number");
   return value;
 }
 
@@ -48,9 +53,14 @@ double last_number_after(const std::string& log, const std::string& label, doubl
   std::string word;
   rest >> word;
   double value = 0;
-  const char* const end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  return error == std::errc() && stop == end ? value : otherwise;
+  return is_number(word, value) ? value : otherwise;
+}
+
+void add_improvement(const Improvement& improvement, std::vector<Improvement>& all) {
+  if (!std::isfinite(improvement.seconds) || !std::isfinite(improvement.objective)) return;
+  if (improvement.seconds < (all.empty() ? 0 : all.back().seconds)) return;
+  if (!all.empty() && improvement.objective >= all.back().objective) return;
+  all.push_back(improvement);
 }
 
 void write_file(const std::string& path, const std::string& text) {

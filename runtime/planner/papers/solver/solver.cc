@@ -117,6 +117,25 @@ void take(const Program& program, Answer answer, double gap, Solution& solution)
       answer.status == SolveStatus::kOptimal ? SolveStatus::kOptimal : SolveStatus::kFeasible;
 }
 
+// `logged`: on the solver's clock, which starts at `begin`. The last is the solution, if any.
+void add_improvements(const std::vector<Improvement>& logged, double begin,
+                      Solution& solution) {
+  const bool has_solution = !solution.values.empty();
+  Improvement last{solution.from_start ? begin : solution.seconds, solution.objective,
+                   solution.bound};
+  for (Improvement improvement : logged) {
+    improvement.seconds += begin;
+    if (has_solution && !is_less(solution.objective, improvement.objective)) {
+      if (!solution.from_start) last.seconds = improvement.seconds;
+      last.bound = improvement.bound;
+      break;
+    }
+    solution.improvements.push_back(improvement);
+  }
+  if (has_solution && solution.from_start) solution.improvements.clear();
+  if (has_solution) solution.improvements.push_back(last);
+}
+
 }  // namespace
 
 const char* to_string(SolverKind kind) { return kind == SolverKind::kHighs ? "HiGHS" : "CBC"; }
@@ -175,6 +194,7 @@ Solution solve(const Program& program, const SolveLimits& limits, const Solver& 
   const double seconds = std::max(0.01, (highs ? kShareHighs : kShareCbc) * watch.left());
   const auto command =
       (highs ? highs_command : cbc_command)(program, folder, limits, seconds, solver.path);
+  const double begin = watch.seconds();
   const ProcessEnd end =
       run_process(command, std::max(0.0, watch.left()), folder.file(kLogFile));
   const std::string log = read_if_there(folder.file(kLogFile), "what it printed").value_or("");
@@ -188,6 +208,7 @@ Solution solve(const Program& program, const SolveLimits& limits, const Solver& 
     if (!end.timed_out) solution.note += last_line(log);
   }
   solution.seconds = watch.seconds();
+  add_improvements((highs ? highs_improvements : cbc_improvements)(log), begin, solution);
   return solution;
 }
 

@@ -47,6 +47,13 @@ enum class SolveStatus : uint8_t {
 };
 const char* to_string(SolveStatus status);
 
+// A better solution, when the solver found it.
+struct Improvement {
+  double seconds = 0;  // from the start of the call
+  double objective = kInfinity;
+  double bound = -kInfinity;  // known by then
+};
+
 struct Solution {
   SolveStatus status = SolveStatus::kUnknown;
   std::vector<double> values;  // kOptimal, kFeasible: one per variable; integers are integers
@@ -54,6 +61,9 @@ struct Solution {
   double bound = -kInfinity;  // no solution is below it
   double seconds = 0;
   bool from_start = false;  // no better solution than the start was found
+  // As the solver's log tells, unchecked except for the last one if there is a solution: that
+  // is the solution itself. Times are of a tenth of a second. CBC's log tells no bounds.
+  std::vector<Improvement> improvements;
   std::string solver;
   std::string note;  // why it ended, if not by itself
 };

@@ -6,11 +6,13 @@
 
 #include <string>
 
+#include "runtime/core/errors.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/papers/solver/solver.h"
 #include "runtime/planner/validator.h"
 #include "tests/runtime/planner/papers/method_names.h"
 #include "tests/runtime/planner/random_problem.h"
+#include "tests/support/usage_error.h"
 
 namespace tidemark::planner {
 namespace {
@@ -44,6 +46,28 @@ TEST(Methods, MakeValidPlans) {
       }
     }
   }
+}
+
+// OLLA's own method has neither our start nor our bounds: out of time, it has nothing, where
+// ours still has LESCEA's order and a greedy layout.
+TEST(Methods, OllaPublishedHasNoStartOfOurs) {
+  if (find_solvers().empty()) GTEST_SKIP() << "this system has no solver";
+  const Problem problem = random_problem(3, {.ops = 60});
+  PlannerOptions none;
+  none.limits.seconds = 0;
+  EXPECT_THAT(violations(problem, find_method("olla")->plan(problem, none)), IsEmpty());
+  const Method& published = *find_method("olla-published");
+  EXPECT_THAT(tidemark::testing::message_of<UsageError>([&] { published.plan(problem, none); }),
+              ::testing::HasSubstr("[olla] no order within 0.0 s"));
+  OrderOptions no_order;
+  no_order.limits.seconds = 0;
+  EXPECT_THROW(published.order(problem, no_order), UsageError);
+  LayoutOptions no_places;
+  no_places.limits.seconds = 0;
+  EXPECT_THAT(tidemark::testing::message_of<UsageError>([&] {
+                published.layout({{0, 2, Bytes(2)}, {1, 3, Bytes(3)}}, no_places);
+              }),
+              ::testing::HasSubstr("[olla] no places within 0.0 s"));
 }
 
 }  // namespace

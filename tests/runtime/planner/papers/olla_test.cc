@@ -293,6 +293,135 @@ TEST(OllaPlan, KeepsTheDeadline) {
   EXPECT_EQ(none.lifetimes.status, SolveStatus::kUnknown);
 }
 
+// Buffers that nest are all the pyramid's: however many pairs they form, the program has none
+// of them. A last one crosses some.
+std::vector<Buffer> many_that_nest(int count) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < count; ++i) buffers.push_back({i, 2 * count - i, Bytes(1 + i % 3)});
+  buffers.push_back({count, 2 * count + 1, Bytes(5)});
+  return buffers;
+}
+
+TEST(OllaLayout, CountsPairsAfterThePyramid) {
+  std::vector<Buffer> buffers = many_that_nest(4);
+  // The last meets all four, which without the pyramid have six pairs among them.
+  LocationOptions options;
+  EXPECT_EQ(LocationProgram::term_count(buffers, options), 8 * 10);
+  options.placed = pyramid(buffers);
+  ASSERT_EQ(options.placed.size(), 4u);
+  EXPECT_EQ(LocationProgram::term_count(buffers, options), 8 * 4);
+  // While this one lives, the first two leave nothing free below them.
+  buffers.push_back({1, 5, Bytes(7)});
+  EXPECT_EQ(LocationProgram::term_count(buffers, options), 8 * (4 + 2 + 1));
+  // It is the number of terms in rows (6), (7a) and (7b), exactly.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    buffers = random_buffers(seed, 12);
+    for (const bool precedence : {true, false}) {
+      for (const bool place : {true, false}) {
+        options = LocationOptions();
+        options.precedence = precedence;
+        if (place) options.placed = pyramid(buffers);
+        size_t terms = 0;
+        LocationProgram program(buffers, options);
+        for (const Row& row : program.program().rows) {
+          if (!row.name.starts_with("(8)")) terms += row.terms.size();
+        }
+        EXPECT_EQ(LocationProgram::term_count(buffers, options), static_cast<int64_t>(terms))
+            << "seed " << seed;
+      }
+    }
+  }
+}
+
+// The least height around what is placed: taken in the order of its offsets in the best layout,
+// each buffer gets no higher if it goes to the lowest place that is free.
+Bytes least_height_around(const std::vector<Buffer>& buffers,
+                          const std::vector<std::pair<int, Offset>>& placed) {
+  std::vector<bool> fixed(buffers.size(), false);
+  for (const auto& [i, offset] : placed) fixed[i] = true;
+  std::vector<int> free;
+  for (int i = 0; i < static_cast<int>(buffers.size()); ++i) {
+    if (!fixed[i]) free.push_back(i);
+  }
+  Bytes least(INT64_MAX);
+  do {
+    auto there = placed;
+    Offsets offsets = fit_around(buffers, placed);
+    for (const int i : free) {
+      std::vector<Buffer> so_far;
+      std::vector<std::pair<int, Offset>> around;
+      for (const auto& [other, offset] : there) {
+        around.emplace_back(static_cast<int>(so_far.size()), offset);
+        so_far.push_back(buffers[other]);
+      }
+      so_far.push_back(buffers[i]);
+      offsets[i] = fit_around(so_far, around).back();
+      there.emplace_back(i, offsets[i]);
+    }
+    least = std::min(least, height(buffers, offsets));
+  } while (std::next_permutation(free.begin(), free.end()));
+  return least;
+}
+
+TEST(OllaLayout, EqualsBruteForceAroundThePyramid) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  int raised = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::vector<Buffer> buffers = random_buffers(seed, 8);
+    const auto stack = pyramid(buffers);
+    const LayoutResult result = layout(buffers, published());
+    ASSERT_TRUE(result.layout) << result.report.note;
+    EXPECT_EQ(result.layout->height, least_height_around(buffers, stack));
+    LocationOptions options;
+    options.placed = stack;
+    LocationProgram program(buffers, options);
+    for (const Variable& v : program.program().variables) {
+      raised += v.name.starts_with("A") && v.lower > 0 && v.lower < v.upper ? 1 : 0;
+    }
+  }
+  EXPECT_GT(raised, 5) << "the stack raises too few buffers to be a test";
+}
+
+TEST(OllaLayout, TakesManyBuffersThatThePyramidPlaces) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  const std::vector<Buffer> buffers = many_that_nest(1200);
+  ASSERT_GT(LocationProgram::term_count(buffers, {}), kMaxTerms);
+  const LayoutResult result = layout(buffers, published());
+  ASSERT_TRUE(result.layout) << result.report.note;
+  EXPECT_THAT(layout_violations(buffers, result.layout->offsets, result.layout->height),
+              IsEmpty());
+  EXPECT_EQ(result.layout->height, max_load(buffers));
+  Options without = published();
+  without.pyramid = false;
+  EXPECT_THAT(layout(buffers, without).report.note, HasSubstr("million terms"));
+}
+
+// The curve of a program ends at its own peak.
+TEST(OllaReport, TellsHowItsPeakFellOverTime) {
+  TIDEMARK_SKIP_WITHOUT_SOLVER();
+  const Problem problem = random_problem(11, {.ops = 12});
+  Options options = published();
+  options.timesteps = Timesteps::kOperators;
+  const OrderResult ordered = order(problem, options);
+  ASSERT_TRUE(ordered.order) << ordered.report.note;
+  options.pyramid = false;
+  std::vector<Buffer> buffers = random_buffers(2, 12);
+  for (Buffer& b : buffers) b.size = b.size * 1'000'000;  // the solver's unit is many bytes
+  const LayoutResult placed = layout(buffers, options);
+  ASSERT_TRUE(placed.layout) << placed.report.note;
+  for (const Report& report : {ordered.report, placed.report}) {
+    ASSERT_FALSE(report.improvements.empty());
+    const auto peak = static_cast<double>(report.peak.count());
+    EXPECT_NEAR(static_cast<double>(report.improvements.back().peak.count()), peak,
+                1e-5 * peak);
+    for (size_t i = 1; i < report.improvements.size(); ++i) {
+      EXPECT_LT(report.improvements[i].peak, report.improvements[i - 1].peak);
+      EXPECT_LE(report.improvements[i].bound, report.improvements[i].peak);
+    }
+  }
+}
+
 TEST(OllaPlan, SaysSoWhenAProgramIsTooLarge) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   const Problem problem = random_problem(3, {.ops = 900});

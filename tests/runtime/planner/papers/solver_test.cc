@@ -18,6 +18,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/limits.h"
+#include "runtime/planner/papers/solver/adapters.h"
 #include "runtime/planner/papers/solver/mps.h"
 #include "runtime/planner/papers/solver/process.h"
 #include "tests/runtime/planner/papers/solvers.h"
@@ -67,6 +68,36 @@ TEST_P(EachSolver, FindsTheOptimum) {
   EXPECT_DOUBLE_EQ(solution.objective, -9);
   EXPECT_NEAR(solution.bound, -9, 1e-5);
   EXPECT_FALSE(solution.from_start);
+}
+
+TEST_P(EachSolver, TellsWhenItFoundBetterSolutions) {
+  // Large enough that the first solution is not the best.
+  Program program;
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 30; ++i) {
+    program.variables[program.add_binary("b")].cost = -5 - static_cast<double>(random() % 56);
+  }
+  for (int r = 0; r < 8; ++r) {
+    Row row{.name = "r", .upper = 300};
+    for (int i = 0; i < 30; ++i) {
+      row.terms.push_back({i, 1 + static_cast<double>(random() % 60)});
+    }
+    program.add_row(row);
+  }
+  const Solution solution = run(program);
+  ASSERT_EQ(solution.status, SolveStatus::kOptimal) << solution.note;
+  // HiGHS begins with a poor one; CBC's first may be the best.
+  ASSERT_GE(solution.improvements.size(), GetParam() == SolverKind::kHighs ? 2u : 1u);
+  EXPECT_EQ(solution.improvements.back().objective, solution.objective);
+  EXPECT_LE(solution.improvements.back().seconds, solution.seconds);
+  for (size_t i = 1; i < solution.improvements.size(); ++i) {
+    EXPECT_LT(solution.improvements[i].objective, solution.improvements[i - 1].objective);
+    EXPECT_GE(solution.improvements[i].seconds, solution.improvements[i - 1].seconds);
+  }
+  program.start = solution.values;
+  const Solution again = run(program);
+  ASSERT_EQ(again.improvements.size(), 1u) << "nothing is better than the start";
+  EXPECT_EQ(again.improvements[0].objective, solution.objective);
 }
 
 TEST_P(EachSolver, BeginsWithAStart) {
@@ -275,6 +306,63 @@ TEST_F(FakeSolver, IsNotBelievedWhenItIsWrong) {
           "> $out",
           program),
       DataError);
+}
+
+// Rows of solvers' logs; a log may hold anything.
+TEST(Improvements, AreReadFromLogs) {
+  const auto highs = highs_improvements(
+      "Src  Proc. InQueue |  Leaves   Expl. | BestBound       BestSol    Gap | LpIters  Time\n"
+      "\n"
+      "         0       0         0   0.00%   -inf   inf      inf   0   0   0         0   "
+      "0.0s\n"
+      " J       0       0         0   0.00%   -inf   -5    Large    0   0   0         0   "
+      "0.0s\n"
+      "         0       0         0   0.00%   -9.5   -5  90.00%     0   0   0         3   "
+      "0.1s\n"
+      " L       1       0         0  50.00%   -9.25  -7  32.14%     2   1   0        12   "
+      "2.5s\n"
+      " L       1       0         0  50.00%   -9.25  -8  15.62%     2   1   0        12   "
+      "1.5s\n"
+      " L       1       0         0  50.00%   -9.25  nan  0.00%     2   1   0        12   "
+      "3.0s\n"
+      " L       1       0         0  50.00%   -9.25  -8x  0.00%     2   1   0        12   "
+      "3.0s\n"
+      " L       1       0         0  50.00%   -9.25  -8   0.00%     2   1   0        12   "
+      "infs\n"
+      " s % s % s % s % s % s % s % s\n"
+      " T       3       0         2 100.00%   -9     -9   0.00%     2   1   0        20   "
+      "4.0s\n"
+      "  Timing            4.00");
+  ASSERT_EQ(highs.size(), 3u);
+  EXPECT_EQ(highs[0].objective, -5);
+  EXPECT_EQ(highs[0].bound, -kInfinity);
+  EXPECT_EQ(highs[1].objective, -7);
+  EXPECT_EQ(highs[1].seconds, 2.5);
+  EXPECT_EQ(highs[1].bound, -9.25);
+  EXPECT_EQ(highs[2].objective, -9) << "the one that went back in time is not believed";
+  const auto cbc = cbc_improvements(
+      "Cbc0012I Integer solution of -5 found by rounding after 0 iterations and 0 nodes (0.02 "
+      "seconds)\n"
+      "Cbc0010I After 0 nodes, 1 on tree, -5 best solution, best possible -9 (0.05 seconds)\n"
+      "Cbc0004I Integer solution of -4 found after 9 iterations and 1 nodes (0.06 seconds)\n"
+      "Cbc0004I Integer solution of x found after 9 iterations and 1 nodes (0.06 seconds)\n"
+      "Cbc0004I Integer solution of -9 found after 9 iterations and 2 nodes (1.5 seconds)\n"
+      "Integer solution of\n");
+  ASSERT_EQ(cbc.size(), 2u);
+  EXPECT_EQ(cbc[1].objective, -9);
+  EXPECT_EQ(cbc[1].seconds, 1.5);
+  EXPECT_THAT(highs_improvements(""), IsEmpty());
+}
+
+// What a killed solver has printed is known, though its solution is lost.
+TEST_F(FakeSolver, ThatIsKilledLeavesItsImprovements) {
+  const Solution solution =
+      solve(knapsack(), {.seconds = 0.5},
+            fake(SolverKind::kHighs,
+                 "echo ' J 0 0 0 0.00% -12 -6 100.00% 0 0 0 0 0.0s'; exec sleep 1000"));
+  EXPECT_EQ(solution.status, SolveStatus::kUnknown);
+  ASSERT_EQ(solution.improvements.size(), 1u) << solution.note;
+  EXPECT_EQ(solution.improvements[0].objective, -6);
 }
 
 // CBC also reports infeasibility if its time was up before it began.
