@@ -30,8 +30,9 @@ struct LocationOptions {
   bool precedence = true;
   // Section 4.5: buffers already placed.
   std::vector<std::pair<int, Offset>> placed;
-  Bytes limit{0};  // M: higher layouts are ignored. 0: the sum of sizes
-  Bytes bound{0};  // a known lower bound on every layout
+  std::vector<Bytes> ceilings;  // per buffer: its highest end; empty: only the limit holds
+  Bytes limit{0};               // M: higher layouts are ignored. 0: the sum of sizes
+  Bytes bound{0};               // a known lower bound on every layout
   double unit = 1;
 };
 

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
+#include "runtime/core/errors.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/papers/solver/solver.h"
 #include "runtime/planner/validator.h"
@@ -15,6 +17,7 @@
 namespace tidemark::planner {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(Methods, HaveNamesThatAreFlags) {
@@ -44,6 +47,23 @@ TEST(Methods, MakeValidPlans) {
       }
     }
   }
+}
+
+TEST(Methods, SayWhatToInstallWithoutASolver) {
+  setenv("TIDEMARK_HIGHS", "", 1);
+  setenv("TIDEMARK_CBC", "", 1);
+  for (const Method& method : methods()) {
+    if (!method.needs_solver) continue;
+    SCOPED_TRACE(method.name);
+    try {
+      (void)method.plan(random_problem(0, {.ops = 6}), {});
+      ADD_FAILURE() << "planned without a solver";
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("apt-get install coinor-cbc"));
+    }
+  }
+  unsetenv("TIDEMARK_HIGHS");
+  unsetenv("TIDEMARK_CBC");
 }
 
 }  // namespace
