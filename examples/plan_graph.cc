@@ -496,11 +496,13 @@ int run(int argc, char** argv) {
       app.add_option("--roam-delay-radius", flags.roam.delay_radius,
                      "ROAM: a weight update may wait if its gradients are more than this many "
                      "times the mean tensor [8]")
-          ->check(CLI::Range(0.0, 1e9)),
+          ->check(CLI::Range(0.0, 1e9))
+          ->check(finite_number()),
       app.add_option("--roam-delay-coefficient", flags.roam.delay_coefficient,
                      "ROAM: memory of an update while it runs, in sizes of its gradients (the "
                      "paper: 3 for Adam) [what each update takes]")
-          ->check(CLI::Range(1e-9, 1e9)),
+          ->check(CLI::Range(1e-9, 1e9))
+          ->check(finite_number()),
   };
   auto* estimate = app.add_flag(
       "--estimate", flags.estimate,

@@ -78,21 +78,17 @@ class Roam {
     TimestepPlan result;
     result.timesteps.resize(graph_.size());
     Plan& plan = result.plan;
-    std::vector<int64_t> begin, end;  // of the timestep, per position
+    std::vector<int64_t> begin;  // of the timestep, per position
     for (size_t step = 0; step < steps.size(); ++step) {
       for (const OpId op : steps[step]) result.timesteps[op] = static_cast<int>(step);
-      const size_t first = plan.order.size(), next = first + steps[step].size();
-      begin.insert(begin.end(), steps[step].size(), static_cast<int64_t>(first));
-      end.insert(end.end(), steps[step].size(), static_cast<int64_t>(next));
+      begin.insert(begin.end(), steps[step].size(), static_cast<int64_t>(plan.order.size()));
       plan.order.insert(plan.order.end(), steps[step].begin(), steps[step].end());
     }
     plan.placements = lifetimes(problem_, plan.order);
     std::vector<Buffer> buffers;
     for (Placement& p : plan.placements) {
-      if (p.begin < p.end) {
-        p.begin = begin[p.begin];
-        p.end = end[p.end - 1];
-      }
+      // All that a timestep uses then lives at its first position, apart from one another.
+      if (p.begin < p.end) p.begin = begin[p.begin];
       buffers.push_back({p.begin, p.end, p.size});
     }
     const Offsets offsets = place(plan.order, buffers);

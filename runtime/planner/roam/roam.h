@@ -14,9 +14,10 @@
 // where ours is better, and its method says so.
 //
 // One stream (the paper's ROAM-SS), or several (ROAM-MS) if the leaves' solver gives timesteps:
-// the order then lists the operators of one timestep side by side, and what they use is placed
-// for all of it. In-place pairs are not part of the paper; `in_place` merges them before the
-// layout, as the default planner does (on one stream).
+// the order then lists the operators of one timestep side by side, and what they use lives from
+// the timestep's first position on, so none of it shares a byte. In-place pairs are not part of
+// the paper; `in_place` merges them before the layout, as the default planner does (on one
+// stream).
 //
 // Threads: roam() starts some and ends them.
 #pragma once
