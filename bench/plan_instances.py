@@ -10,9 +10,11 @@ usage: plan_instances.py [--program build/release/bin/plan_graph] [--output FILE
   as OLLA's authors hold them. OLLA's published peak beside the latter runs several operators in
   one timestep.
 - roam: ROAM (runtime/planner/roam) with each ingredient changed, beside the default planner: on
-  MODel's steps with parameters resident, and on the networks of plan_networks.py. ROAM as
-  published neither merges small leaves nor uses in-place pairs; the default planner does the
-  latter. Beside them PyTorch: program order, and a model of its caching allocator.
+  MODel's steps with parameters resident, and on the networks of plan_networks.py with SGD and
+  with Adam. ROAM as published neither makes gradients when their updates run, nor merges small
+  leaves, nor uses in-place pairs; the default planner does the last. Beside them the paper's
+  heuristic baseline (LESCEA, LLFB), and PyTorch: program order, and a model of its caching
+  allocator.
 
 Seconds are the planner's own, of wall clock; for layouts beside the CPU time of the whole
 program, which also reads, checks and compares: a busy machine stretches the one, not the other.
@@ -32,8 +34,8 @@ from reports import ROOT, write_report
 
 INSTANCES = ROOT / "data" / "instances"
 ABLATIONS = ["roam-no-segments", "roam-no-tree", "roam-updates-at-once", "roam-updates-last",
-             "roam-no-owners", "roam-activations-anywhere", "roam-stacked", "roam-merged",
-             "roam-in-place"]
+             "roam-no-owners", "roam-activations-anywhere", "roam-stacked", "roam-updates-apart",
+             "roam-gradients-wait", "roam-merged", "roam-in-place"]
 PLAN_ROW = re.compile(
     r"^plan: (.*?) +[\d.]+ \w+ +[\d.]+ \w+ +[\d.]+% +([\d.]+) +(\d+) +(\d+)$", re.MULTILINE)
 
@@ -134,8 +136,7 @@ def print_roam(name, row):
 
 
 def roam_rows(program, deadline, networks):
-    everywhere = ["default", "roam", "pytorch"]
-    methods = [*everywhere, *ABLATIONS]
+    methods = ["default", "roam", "lescea-llfb", "pytorch", *ABLATIONS]
     rows = []
     print("\npeak above the bound, per cent: " + ", ".join(methods) + "; seconds of roam")
     for file in order_files():
@@ -159,22 +160,31 @@ def roam_rows(program, deadline, networks):
                     return plan_network(program, network, batch, optimizer, deadline, method)
 
                 rows.append({"step": network, "batch": batch, "optimizer": optimizer,
-                             **roam_row(plan_by, methods if optimizer == "adam" else everywhere)})
+                             **roam_row(plan_by, methods)})
                 print_roam(f"{network}, {batch}, {optimizer}", rows[-1])
+    # MODel's steps update without an operator for it, so they count for both.
+    summaries = {optimizer: summary_of([r for r in rows if r.get("optimizer") in (optimizer, None)],
+                                       methods) for optimizer in ("sgd", "adam")}
+    return {"rows": rows, "summary": summaries}
+
+
+def summary_of(rows, methods):
     summary = {}
     for method in methods:
-        of = [r["methods"][method] for r in rows if method in r["methods"]]
-        summary[method] = {
+        of = [r["methods"][method] for r in rows]
+        summary[method] = s = {
             "steps": len(of), "mean_gap": statistics.mean(m["gap"] for m in of),
             "worst_gap": max(m["gap"] for m in of),
+            "mean_fragmentation": statistics.mean(m["fragmentation"] for m in of),
             "worst_fragmentation": max(m["fragmentation"] for m in of),
             "median_seconds": statistics.median(m["seconds"] for m in of),
             "worst_seconds": max(m["seconds"] for m in of)}
-    for method, s in summary.items():
-        print(f"{method:<28}{s['steps']:>4} steps, gap mean {100 * s['mean_gap']:.3f} %, worst "
-              f"{100 * s['worst_gap']:.3f} %; seconds median {s['median_seconds']:.3f}, worst "
-              f"{s['worst_seconds']:.3f}")
-    return {"rows": rows, "summary": summary}
+        print(f"{method:<28}{s['steps']:>4} steps, gap mean {100 * s['mean_gap']:.2f} %, worst "
+              f"{100 * s['worst_gap']:.2f} %; fragmentation mean "
+              f"{100 * s['mean_fragmentation']:.2f} %, worst "
+              f"{100 * s['worst_fragmentation']:.2f} %; seconds median "
+              f"{s['median_seconds']:.3f}, worst {s['worst_seconds']:.3f}")
+    return summary
 
 
 def main():

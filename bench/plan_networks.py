@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
-"""Plans a training step of each network and writes a table: peak, bound, gap and seconds.
+"""Plans a training step of each network and writes tables: peak, bound, gap and seconds.
 
-usage: plan_networks.py [--program build/release/bin/plan_graph] [--output FILE.json] [NETWORK...]
+usage: plan_networks.py [--program build/release/bin/plan_graph] [--output FILE.json]
+                        [--only networks,roam] [NETWORK...]
 
 Each network is captured on the simulated device with SGD (momentum) and with Adam, at batch 1
 and 32, some with Adam unfused too. "best fit" is what an allocator does that frees by reference
 counts, in program order; "PyTorch" is a model of its caching allocator, which reserves whole
-segments (runtime/planner/baselines/caching_allocator.h), in program order. Last come means over
+segments (runtime/planner/baselines/caching_allocator.h), in program order. Then come means over
 the networks of OLLA and of ROAM, beside what the papers publish against PyTorch.
+
+"roam": ROAM's networks at batch 1, 2, 4 and 32 and GPT-2 XL at 1, 2 and 4, as in the paper, with
+SGD and with Adam unfused, by ROAM, by its heuristic baseline (LESCEA, LLFB) and by the default
+planner, beside the fragmentation that the paper's Table I gives. ROAM with integer programs for
+its leaves, on one stream and on several, needs a solver and is run at batch 1 and 32 with Adam.
 """
 
 import argparse
@@ -45,6 +51,21 @@ PAPERS = {
              "published": {"less_than_pytorch": {"both": "35.7"},
                            "pytorch_fragmentation": {"both": "23.0"}}},
 }
+# ROAM's Table I: fragmentation in per cent by PyTorch, LLFB, ROAM on one stream and on several,
+# and of MODeL on several, for batch 1 and 32.
+TABLE_I = {
+    "alexnet": {1: (3.34, 17.80, 0.00, 0.00, 0.00), 32: (6.65, 17.80, 0.00, 0.00, 0.00)},
+    "vgg16": {1: (5.05, 18.89, 0.00, 0.00, 0.00), 32: (31.40, 0.41, 0.00, 0.00, 0.00)},
+    "mnasnet1_0": {1: (79.77, 0.57, 0.00, 0.00, 0.01), 32: (14.68, 0.00, 0.00, 0.00, 0.00)},
+    "mobilenet_v2": {1: (59.20, 1.60, 0.00, 0.00, 0.00), 32: (11.39, 0.00, 0.00, 0.00, 1.59)},
+    "efficientnet_b0": {1: (52.64, 2.24, 0.00, 0.04, 52.85), 32: (27.85, 0.35, 0.00, 0.08, 36.04)},
+    "vit_b_16": {1: (12.63, 5.08, 0.00, 0.00, 13.52), 32: (5.82, 0.00, 0.00, 0.00, 34.67)},
+    "bert-base": {1: (6.97, 13.86, 0.00, 0.00, 67.92), 32: (10.54, 13.86, 0.00, 0.00, 69.32)},
+}
+TABLE_I_COLUMNS = ("pytorch", "llfb", "roam", "roam_multi_stream", "model_multi_stream")
+ROAM_METHODS = ["default", "roam", "roam-gradients-wait", "lescea-llfb", "pytorch"]
+BY_PROGRAMS = ["roam-ilp", "roam-multi-stream"]
+
 FIGURES = {"less_than_pytorch": "less than PyTorch, order and allocator together",
            "less_by_order": "smaller load by order alone",
            "pytorch_fragmentation": "PyTorch's fragmentation"}
@@ -84,6 +105,23 @@ def plan(program, network, batch, optimizer, deadline):
     }
 
 
+def network_rows(program, networks, deadline):
+    rows = []
+    print(f"{'network':<17}{'batch':>6}{'':>2}{'optimizer':<13}{'ops':>6}{'peak MiB':>11}"
+          f"{'gap %':>8}{'frag %':>8}{'vs best fit':>13}{'vs PyTorch':>12}{'seconds':>9}")
+    for network in networks:
+        for batch in (1, 32):
+            for optimizer in ["sgd", "adam"] + ["adam-unfused"] * (network in UNFUSED):
+                row = plan(program, network, batch, optimizer, deadline)
+                rows.append(row)
+                print(f"{network:<17}{batch:>6}  {optimizer:<13}{row['operators']:>6}"
+                      f"{row['peak_bytes'] / 2**20:>11.1f}{100 * row['gap']:>8.3f}"
+                      f"{100 * row['fragmentation']:>8.3f}"
+                      f"{-100 * row['less_than_best_fit']:>12.1f}%"
+                      f"{-100 * row['less_than_pytorch']:>11.1f}%{row['seconds']:>9.2f}", flush=True)
+    return rows
+
+
 def beside_papers(rows):
     """Means over each paper's networks, by batch and of both, with what it publishes."""
     found = {}
@@ -107,30 +145,106 @@ def beside_papers(rows):
     return found
 
 
+def solver_is_there(program):
+    """Whether integer programs can be solved; plan_graph says what to install if not."""
+    done = subprocess.run([program, "--model", "alexnet", "--method", "roam-ilp", "--deadline", "1"],
+                          stdout=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
+
+
+def roam_table(program, networks, deadline, solver_deadline):
+    """A row per network, batch and optimizer: by each method its peak, its distance from the
+    bound, the same of its load, its fragmentation, and seconds."""
+    rows = []
+    programs = BY_PROGRAMS if solver_is_there(program) else []
+    print("\npeak above the bound / fragmentation, per cent: "
+          + ", ".join([*ROAM_METHODS, *programs]))
+    for network in networks:
+        for batch in (1, 2, 4) if network == "gpt2-xl" else (1, 2, 4, 32):
+            for optimizer in ("sgd", "adam-unfused"):
+                row = {"network": network, "batch": batch, "optimizer": optimizer, "methods": {}}
+                few = optimizer == "sgd" or batch not in (1, 32) or network == "gpt2-xl"
+                for method in [*ROAM_METHODS, *([] if few else programs)]:
+                    plan = plan_network(program, network, batch, optimizer,
+                                        solver_deadline if method in programs else deadline, method)
+                    if method == "default":
+                        row["bound_bytes"], row["operators"] = plan["bound"], plan["operators"]
+                    bound = row["bound_bytes"]
+                    row["methods"][method] = {
+                        "peak_bytes": plan["peak"], "gap": plan["peak"] / bound - 1,
+                        "load_gap": plan["load"] / bound - 1,
+                        "fragmentation": 1 - plan["load"] / plan["peak"],
+                        "seconds": plan["seconds"]}
+                if optimizer != "sgd" and batch in TABLE_I.get(network, {}):
+                    row["table_i_fragmentation_per_cent"] = dict(
+                        zip(TABLE_I_COLUMNS, TABLE_I[network][batch]))
+                rows.append(row)
+                cells = "".join(f"{100 * m['gap']:>8.2f}/{100 * m['fragmentation']:<6.2f}"
+                                for m in row["methods"].values())
+                print(f"{network:<17}{batch:>3}  {optimizer:<13}{cells}", flush=True)
+    return {"solver_deadline_s": solver_deadline, "rows": rows,
+            "summary": {optimizer: roam_summary([r for r in rows if r["optimizer"] == optimizer])
+                        for optimizer in ("sgd", "adam-unfused")}}
+
+
+def roam_summary(rows):
+    """By method: means and worst over the steps that it planned, and steps on which ROAM's order
+    and plan are no worse than the heuristic baseline's."""
+    summary = {}
+    for method in [*ROAM_METHODS, *BY_PROGRAMS]:
+        of = [r for r in rows if method in r["methods"]]
+        if not of:
+            continue
+        mine = [r["methods"][method] for r in of]
+        heuristic = [r["methods"]["lescea-llfb"] for r in of]
+        summary[method] = s = {
+            "steps": len(of), "mean_gap": statistics.mean(m["gap"] for m in mine),
+            "worst_gap": max(m["gap"] for m in mine),
+            "mean_fragmentation": statistics.mean(m["fragmentation"] for m in mine),
+            "worst_fragmentation": max(m["fragmentation"] for m in mine),
+            "less_than_pytorch": statistics.mean(
+                1 - r["methods"][method]["peak_bytes"] / r["methods"]["pytorch"]["peak_bytes"]
+                for r in of),
+            "less_than_heuristics": statistics.mean(
+                1 - m["peak_bytes"] / h["peak_bytes"] for m, h in zip(mine, heuristic)),
+            "order_no_worse_than_lescea": sum(
+                m["load_gap"] <= h["load_gap"] for m, h in zip(mine, heuristic)),
+            "plan_no_worse_than_heuristics": sum(
+                m["peak_bytes"] <= h["peak_bytes"] for m, h in zip(mine, heuristic))}
+        print(f"{rows[0]['optimizer']}, {method}: {s['steps']} steps, gap mean "
+              f"{100 * s['mean_gap']:.2f} %, worst {100 * s['worst_gap']:.2f} %; fragmentation mean "
+              f"{100 * s['mean_fragmentation']:.2f} %, worst "
+              f"{100 * s['worst_fragmentation']:.2f} %; below PyTorch "
+              f"{100 * s['less_than_pytorch']:.1f} %, below LESCEA+LLFB "
+              f"{100 * s['less_than_heuristics']:.1f} % (no worse on "
+              f"{s['plan_no_worse_than_heuristics']}, its order on "
+              f"{s['order_no_worse_than_lescea']})")
+    return summary
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--program", default="build/release/bin/plan_graph")
     parser.add_argument("--deadline", type=float, default=5)
+    parser.add_argument("--solver-deadline", type=float, default=10)
     parser.add_argument("--output")
+    parser.add_argument("--only", default="networks,roam")
     parser.add_argument("networks", nargs="*", default=NETWORKS)
     args = parser.parse_args()
 
-    rows = []
-    print(f"{'network':<17}{'batch':>6}{'':>2}{'optimizer':<13}{'ops':>6}{'peak MiB':>11}"
-          f"{'gap %':>8}{'frag %':>8}{'vs best fit':>13}{'vs PyTorch':>12}{'seconds':>9}")
-    for network in args.networks:
-        for batch in (1, 32):
-            for optimizer in ["sgd", "adam"] + ["adam-unfused"] * (network in UNFUSED):
-                row = plan(args.program, network, batch, optimizer, args.deadline)
-                rows.append(row)
-                print(f"{network:<17}{batch:>6}  {optimizer:<13}{row['operators']:>6}"
-                      f"{row['peak_bytes'] / 2**20:>11.1f}{100 * row['gap']:>8.3f}"
-                      f"{100 * row['fragmentation']:>8.3f}"
-                      f"{-100 * row['less_than_best_fit']:>12.1f}%"
-                      f"{-100 * row['less_than_pytorch']:>11.1f}%{row['seconds']:>9.2f}", flush=True)
-    papers = beside_papers(rows)
+    tables = {}
+    for table in args.only.split(","):
+        if table == "networks":
+            rows = network_rows(args.program, args.networks, args.deadline)
+            tables["rows"], tables["papers"] = rows, beside_papers(rows)
+        elif table == "roam":
+            tables["roam"] = roam_table(args.program,
+                                        [n for n in UNFUSED if n in args.networks],
+                                        args.deadline, args.solver_deadline)
+        else:
+            parser.error(f"--only {table}: not one of networks, roam")
     if args.output:
-        write_report(args.output, deadline_s=args.deadline, rows=rows, papers=papers)
+        write_report(args.output, deadline_s=args.deadline, **tables)
 
 
 if __name__ == "__main__":

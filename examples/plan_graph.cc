@@ -79,6 +79,7 @@ struct Flags {
   std::optional<Budget> budget;
   bool resident = false;
   Limits limits;
+  roam::Parameters roam;
 };
 
 void print_header(const std::string& what) {
@@ -180,8 +181,7 @@ OrderedPlan order_and_lay_out(const Flags& flags, const Problem& problem) {
   const Method& method = *find_method(flags.method);
   OrderedPlan result;
   if (!method.order) {
-    PlannerOptions options;
-    options.limits = flags.limits;
+    MethodOptions options{{.limits = flags.limits}, flags.roam};
     result.plan = method.plan(problem, options);
     result.order_seconds = result.plan.seconds;
     result.order_method = result.layout_method = result.plan.method;
@@ -338,8 +338,7 @@ void save_schedule(const Flags& flags, const StepTrace& graph) {
   if (!why_not.empty()) throw UsageError("--save-schedule: " + why_not);
   const Problem problem =
       problem_from_trace(graph, {.residents_apart = true, .in_place = true});
-  PlannerOptions options;
-  options.limits = flags.limits;
+  const MethodOptions options{{.limits = flags.limits}, flags.roam};
   const Plan plan = find_method(flags.method)->plan(problem, options);
   require_valid(violations(problem, plan));
   const Schedule schedule = schedule_from_plan(graph, problem, plan);
@@ -408,8 +407,7 @@ int run_graph(const Flags& flags) {
   if (flags.estimate) return run_estimate(problem, graph);
   if (!flags.save_schedule.empty()) save_schedule(flags, graph);
 
-  PlannerOptions options;
-  options.limits = flags.limits;
+  const MethodOptions options{{.limits = flags.limits}, flags.roam};
   const Plan plan = find_method(flags.method)->plan(problem, options);
   require_valid(violations(problem, plan));
   print_header("method");
@@ -496,6 +494,21 @@ int run(int argc, char** argv) {
                       " (" + method.what + ")";
   }
   app.add_option("--method", flags.method, methods_listed)->check(CLI::IsMember(names));
+  const std::vector<CLI::Option*> of_roam = {
+      app.add_option("--roam-node-limit", flags.roam.node_limit,
+                     "ROAM: split subgraphs of more operators [100]")
+          ->check(CLI::Range(1, 1 << 20)),
+      app.add_option("--roam-delay-radius", flags.roam.delay_radius,
+                     "ROAM: a weight update may wait if its gradients are more than this many "
+                     "times the mean tensor [8]")
+          ->check(CLI::Range(0.0, 1e9))
+          ->check(finite_number()),
+      app.add_option("--roam-delay-coefficient", flags.roam.delay_coefficient,
+                     "ROAM: memory of an update while it runs, in sizes of its gradients (the "
+                     "paper: 3 for Adam) [what each update takes]")
+          ->check(CLI::Range(1e-9, 1e9))
+          ->check(finite_number()),
+  };
   auto* estimate = app.add_flag(
       "--estimate", flags.estimate,
       "Print what MXNet's memory cost script does: without sharing, in place, with "
@@ -639,6 +652,11 @@ int run(int argc, char** argv) {
   }
   if (find_method(flags.method) == nullptr && budget->count() == 0) {
     throw UsageError("--method " + flags.method + " needs --remat, or a step and --budget");
+  }
+  const Method* const method = find_method(flags.method);
+  for (const CLI::Option* option : of_roam) {
+    if (option->count() == 0 || (method != nullptr && method->takes_roam_parameters)) continue;
+    throw UsageError(option->get_name() + " is for --method roam and its variants");
   }
   if (has_step) return run_graph(flags);
   if (flags.layout.empty() && flags.order.empty()) {

@@ -99,6 +99,26 @@ TEST_F(PlanGraphTest, PlansByTheMethodNamed) {
   EXPECT_EQ(run("--layout " + csv + " --method magic").code, 2);
 }
 
+TEST_F(PlanGraphTest, TakesRoamsParameters) {
+  const std::string step = "--model alexnet --batch 1 --optimizer adam-unfused ";
+  const auto peak = [&](const std::string& flags) {
+    EXPECT_EQ(run(step + "--method roam --output " + file("p.json") + flags).code, 0) << flags;
+    return nlohmann::json::parse(read("p.json"))["peak"].get<int64_t>();
+  };
+  const int64_t usual = peak("");
+  EXPECT_EQ(peak(" --roam-node-limit 100 --roam-delay-radius 8"), usual);
+  // No update waits, and each runs when activations are there.
+  EXPECT_NE(peak(" --roam-delay-radius 1000"), usual);
+  for (const char* bad :
+       {"--roam-node-limit 0", "--roam-node-limit x", "--roam-delay-radius -1",
+        "--roam-delay-coefficient 0", "--roam-delay-coefficient nan"}) {
+    EXPECT_EQ(run(step + "--method roam " + bad).code, 2) << bad;
+  }
+  const Outcome other = run(step + "--roam-node-limit 50");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.said, HasSubstr("--roam-node-limit is for --method roam and its variants"));
+}
+
 TEST_F(PlanGraphTest, OllaNeedsASolver) {
   const std::string csv =
       write("a.csv", "id,lower,upper,size\na,0,2,2\nb,1,3,3\nc,2,4,2\nd,0,1,3\n");

@@ -48,6 +48,11 @@ Baseline laid_out(const char* name, bool reorders, bool quick, const Place& plac
   return baseline;
 }
 
+Baseline only_compared(Baseline baseline) {
+  baseline.only_compared = true;
+  return baseline;
+}
+
 Baseline apart(const char* name, StreamSharing sharing) {
   Baseline baseline;
   baseline.name = name;
@@ -85,6 +90,7 @@ const std::vector<Baseline>& baselines() {
       laid_out("program order, LLFB", false, false, lowest_longest),
       laid_out("LESCEA, best fit", true, true, best_fit_online),
       laid_out("LESCEA, greedy by size", true, false, first_fit<FitOrder::kSize>),
+      only_compared(laid_out("LESCEA, LLFB", true, false, lowest_longest)),
       apart("any streams, paths", StreamSharing::kPaths),
       apart("any streams, ancestors", StreamSharing::kAncestors),
       apart("any streams, greedy by size", StreamSharing::kOffsets),

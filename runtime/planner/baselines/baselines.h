@@ -54,9 +54,9 @@ struct Baseline {
 };
 
 // Program order: unshared, in place, sharing, both; then with reference counts and online best
-// fit, greedy by size, LLFB; then LESCEA's order with best fit and with greedy by size; last,
-// for any number of streams, the note's path colouring, ancestors, and both laid out
-// (streams.h); and PyTorch.
+// fit, greedy by size, LLFB; then LESCEA's order with best fit, greedy by size, and LLFB
+// (ROAM's heuristic baseline, only compared); last, for any number of streams, the note's path
+// colouring, ancestors, and both laid out (streams.h); and PyTorch.
 const std::vector<Baseline>& baselines();
 
 }  // namespace tidemark::planner

@@ -11,6 +11,7 @@
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/passes.h"
 #include "runtime/planner/papers/olla/olla.h"
+#include "runtime/planner/papers/roam_programs.h"
 #include "runtime/planner/roam/roam.h"
 
 namespace tidemark::planner {
@@ -98,8 +99,39 @@ Method from_ablation(const roam::Ablation& ablation) {
   method.name = ablation.name;
   method.what = ablation.what;
   method.baseline = true;
-  method.plan = [&ablation](const Problem& problem, const PlannerOptions& options) {
-    return roam::roam_without(ablation, problem, options);
+  method.takes_roam_parameters = true;
+  method.plan = [&ablation](const Problem& problem, const MethodOptions& options) {
+    return roam::roam_without(ablation, problem, options, options.roam);
+  };
+  return method;
+}
+
+Method roam_method() {
+  Method method;
+  method.name = "roam";
+  method.what = "ROAM: subgraphs planned one by one, each by our exact search";
+  method.takes_roam_parameters = true;
+  method.plan = [](const Problem& problem, const MethodOptions& options) {
+    return roam::roam_method(problem, options, options.roam);
+  };
+  return method;
+}
+
+// A leaf may take this share of the time left, so that the first ones do not take all.
+constexpr double kLeafShare = 0.2;
+
+Method roam_by_programs(const char* name, const char* what, roam::Streams streams) {
+  Method method;
+  method.name = name;
+  method.what = what;
+  method.needs_solver = method.takes_roam_parameters = true;
+  method.plan = [streams](const Problem& problem, const MethodOptions& options) {
+    roam::RoamOptions mine;
+    mine.leaves = roam::program_leaves(streams, require_solver());
+    mine.leaf_share = kLeafShare;
+    Plan plan = roam::roam_method(problem, options, options.roam, mine);
+    plan.method += ", integer programs";
+    return plan;
   };
   return method;
 }
@@ -166,7 +198,12 @@ std::vector<Method> all_methods() {
                   olla::Options()),
       olla_method("olla-published", "OLLA as the paper has it; needs a solver",
                   olla::published()),
-      {"roam", "ROAM: subgraphs planned one by one", roam::roam_method, {}, {}},
+      roam_method(),
+      roam_by_programs("roam-ilp", "the same by integer programs, as published; needs a solver",
+                       roam::Streams::kOne),
+      roam_by_programs("roam-multi-stream",
+                       "the same with operators of one timestep side by side; needs a solver",
+                       roam::Streams::kSeveral),
   };
   for (const Baseline& baseline : baselines()) all.push_back(from_baseline(baseline));
   for (const Heuristic& heuristic : kHeuristics) add(from_heuristic(heuristic), all);

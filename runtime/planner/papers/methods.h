@@ -11,8 +11,13 @@
 #include "runtime/planner/order/order.h"
 #include "runtime/planner/plan.h"
 #include "runtime/planner/planner.h"
+#include "runtime/planner/roam/roam.h"
 
 namespace tidemark::planner {
+
+struct MethodOptions : PlannerOptions {
+  roam::Parameters roam;  // for methods that take them
+};
 
 // A function may throw UsageError if the system lacks something the method needs, such as a
 // solver; the message says what to install.
@@ -20,7 +25,7 @@ struct Method {
   std::string name;  // on command lines: lower case, digits, hyphens
   std::string what;  // description, one line
   // An order and offsets. The plan's bound holds for every plan of the problem.
-  std::function<Plan(const Problem&, const PlannerOptions&)> plan;
+  std::function<Plan(const Problem&, const MethodOptions&)> plan;
   // Only the order or the layout; empty if a method has no such half of its own.
   std::function<Order(const Problem&, const OrderOptions&)> order;
   std::function<Layout(const std::vector<Buffer>&, const LayoutOptions&)> layout;
@@ -28,6 +33,7 @@ struct Method {
   // an ingredient.
   bool baseline = false;
   bool needs_solver = false;  // of integer programs; see solver/solver.h
+  bool takes_roam_parameters = false;
 };
 
 // The default planner first.

@@ -73,7 +73,7 @@ class Concatenation {
           options_.activations_below && activation_[i] ? activations : Bytes(INT64_MAX));
     }
     Limits limits = options_.limits;
-    limits.seconds = std::max(0.0, watch.left());
+    limits.seconds = std::max(0.0, watch.left()) * options_.leaf_share;
     const Offsets offsets = solver_(problem, limits);
     TIDEMARK_CHECK(offsets.size() == problem.buffers.size(), "not one offset per buffer");
     for (size_t k = 0; k < offsets.size(); ++k) {
@@ -83,42 +83,67 @@ class Concatenation {
     height_of = height(problem.buffers, offsets);
   }
 
-  // Keeps the places of as many buffers as it can, activations first, and places the rest anew.
+  // Of equals in the first key, the second decides.
+  enum class Reassigned : uint8_t { kLargestLongest, kLongestLargest, kLargestShortest };
+
+  // Buffers without a conflict keep their places. The others are settled in several ways, of
+  // which the lowest layout is taken: the largest keep their places where they can, or all but
+  // activations are placed anew.
   void settle_conflicts() {
-    std::vector<size_t> order;
-    for (const auto& leaf : members_) order.insert(order.end(), leaf.begin(), leaf.end());
-    const auto rank = [&](size_t i) {
-      const Buffer& b = buffers_[i];
-      return std::tuple(!activation_[i], -b.size.count(), b.begin - b.end, i);
-    };
-    std::sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return rank(a) < rank(b); });
     const std::vector<bool> suspect = find_suspects();
-    std::vector<bool> placed(buffers_.size(), false);
-    std::vector<size_t> kept = resident_, waiting;
-    for (const size_t i : order) {
-      if (!suspect[i]) kept.push_back(i);
+    std::vector<size_t> suspects, sure = resident_;
+    for (const auto& leaf : members_) {
+      for (const size_t i : leaf) (suspect[i] ? suspects : sure).push_back(i);
     }
-    for (const size_t i : kept) placed[i] = true;
-    std::vector<size_t> settled;  // suspects that keep their places
-    for (const size_t i : order) {
-      if (!suspect[i]) continue;
-      const bool clashes =
-          std::any_of(settled.begin(), settled.end(), [&](size_t j) { return overlap(i, j); });
-      if (clashes) {
-        waiting.push_back(i);
-      } else {
-        settled.push_back(i);
-        placed[i] = true;
-      }
+    if (suspects.empty()) return;
+    const Bytes load = max_load(buffers_);
+    const Offsets concatenated = std::move(offsets_);
+    Bytes lowest(INT64_MAX);
+    for (const auto& [first, keep] : {std::pair(Reassigned::kLargestLongest, true),
+                                      {Reassigned::kLargestLongest, false},
+                                      {Reassigned::kLongestLargest, false},
+                                      {Reassigned::kLargestShortest, false}}) {
+      if (lowest == load) break;
+      Offsets offsets = settle(concatenated, suspects, sure, first, keep);
+      const Bytes top = height(buffers_, offsets);
+      if (top >= lowest) continue;
+      lowest = top;
+      offsets_ = std::move(offsets);
     }
-    place_around(buffers_, waiting, placed, offsets_);
   }
 
-  bool overlap(size_t i, size_t j) const {
+  Offsets settle(const Offsets& concatenated, std::vector<size_t> suspects,
+                 const std::vector<size_t>& sure, Reassigned first, bool keep) const {
+    const auto rank = [&](size_t i) {
+      const int64_t size = -buffers_[i].size.count();
+      const int64_t life = buffers_[i].begin - buffers_[i].end;
+      switch (first) {
+        case Reassigned::kLongestLargest: return std::tuple(!activation_[i], life, size, i);
+        case Reassigned::kLargestShortest: return std::tuple(!activation_[i], size, -life, i);
+        default: return std::tuple(!activation_[i], size, life, i);
+      }
+    };
+    std::sort(suspects.begin(), suspects.end(),
+              [&](size_t a, size_t b) { return rank(a) < rank(b); });
+    std::vector<bool> placed(buffers_.size(), false);
+    for (const size_t i : sure) placed[i] = true;
+    std::vector<size_t> settled, waiting;
+    for (const size_t i : suspects) {
+      const bool stays = (keep || activation_[i]) &&
+                         std::none_of(settled.begin(), settled.end(),
+                                      [&](size_t j) { return overlap(concatenated, i, j); });
+      (stays ? settled : waiting).push_back(i);
+      if (stays) placed[i] = true;
+    }
+    Offsets offsets = concatenated;
+    place_around(buffers_, waiting, placed, offsets);
+    return offsets;
+  }
+
+  bool overlap(const Offsets& offsets, size_t i, size_t j) const {
     const Buffer &a = buffers_[i], &b = buffers_[j];
-    return a.begin < b.end && b.begin < a.end && offsets_[i] < offsets_[j] + b.size &&
-           offsets_[j] < offsets_[i] + a.size;
+    return a.begin < b.end && b.begin < a.end && offsets[i] < offsets[j] + b.size &&
+           offsets[j] < offsets[i] + a.size;
   }
 
   // Finds buffers that share a byte with another at some time, by a sweep over time.
@@ -133,7 +158,7 @@ class Concatenation {
     for (const size_t i : by_begin) {
       std::erase_if(live, [&](size_t j) { return buffers_[j].end <= buffers_[i].begin; });
       for (const size_t j : live) {
-        if (overlap(i, j)) suspect[i] = suspect[j] = true;
+        if (overlap(offsets_, i, j)) suspect[i] = suspect[j] = true;
       }
       live.push_back(i);
     }

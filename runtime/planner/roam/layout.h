@@ -17,9 +17,12 @@
 // A tensor used in several subgraphs is laid out in one of them. A tensor made in the forward
 // pass is laid out in the subgraph that frees it (COFI), so that later buffers can reuse its
 // space. A tensor made in the backward pass is laid out in the subgraph that makes it (CIFO).
-// Other subgraphs ignore it (COFO). If two tensors then overlap, the smaller, or of equals the
-// shorter-lived, is placed again after all others. Tensors that live throughout lie below
-// everything.
+// Other subgraphs ignore it (COFO). Tensors that live throughout lie below everything.
+//
+// If tensors then overlap, some of them are placed again around all others, which stay where
+// they are. The paper re-assigns "smaller sizes and shorter lifetimes" by "well-defined
+// techniques". Here all but the largest are placed again, or all temporary buffers among them,
+// in three orders; the lowest of these layouts is taken.
 //
 // Threads: as many as requested; leaves share no data.
 #pragma once
@@ -37,7 +40,8 @@ struct ConcatenationOptions {
   // Off: one leaf above the other, with no space in common and so without conflicts.
   bool concatenate = true;
   int threads = 1;
-  Limits limits;  // nodes: per leaf; seconds: for all leaves
+  Limits limits;          // nodes: per leaf; seconds: for all leaves
+  double leaf_share = 1;  // of the time left: what a leaf may take
 };
 
 // The order's positions, by leaf and pass.

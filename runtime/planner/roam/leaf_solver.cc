@@ -16,23 +16,6 @@ std::vector<OpId> order_leaf(const Problem& leaf, const Limits& limits) {
   return plan_order(leaf, {limits}).order;
 }
 
-// Stacks buffers whose ceiling is below the rest first; then the others by size.
-Offsets stack(const LayoutLeaf& leaf) {
-  const std::vector<Buffer>& buffers = leaf.buffers;
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto rank = [&](size_t i) {
-    const int64_t life = buffers[i].end - buffers[i].begin, size = buffers[i].size.count();
-    const bool low = leaf.ceilings[i] < Bytes(INT64_MAX);
-    return std::tuple(!low, low ? -life : -size, low ? -size : -life, i);
-  };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
-  Offsets offsets(buffers.size());
-  std::vector<bool> placed(buffers.size(), false);
-  place_around(buffers, order, placed, offsets);
-  return offsets;
-}
-
 class LayoutSearch {
  public:
   LayoutSearch(const LayoutLeaf& leaf, const Limits& limits)
@@ -46,7 +29,7 @@ class LayoutSearch {
   }
 
   Offsets run() {
-    Offsets best = stack(leaf_);
+    Offsets best = stacked(leaf_);
     Bytes top = height(leaf_.buffers, best), low = max_load(leaf_.buffers);
     if (top == low || waiting_.size() > ExactSearch::kMaxBuffers) return best;
     ExactSearch search(waiting_, {.ceilings = ceilings_});
@@ -103,6 +86,23 @@ class LayoutSearch {
 
 }  // namespace
 
+// Stacks buffers whose ceiling is below the rest first; then the others by size.
+Offsets stacked(const LayoutLeaf& leaf) {
+  const std::vector<Buffer>& buffers = leaf.buffers;
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto rank = [&](size_t i) {
+    const int64_t life = buffers[i].end - buffers[i].begin, size = buffers[i].size.count();
+    const bool low = leaf.ceilings[i] < Bytes(INT64_MAX);
+    return std::tuple(!low, low ? -life : -size, low ? -size : -life, i);
+  };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
+  Offsets offsets(buffers.size());
+  std::vector<bool> placed(buffers.size(), false);
+  place_around(buffers, order, placed, offsets);
+  return offsets;
+}
+
 void place_around(const std::vector<Buffer>& buffers, const std::vector<size_t>& waiting,
                   std::vector<bool>& placed, Offsets& offsets) {
   std::vector<size_t> there;
@@ -125,9 +125,12 @@ void place_around(const std::vector<Buffer>& buffers, const std::vector<size_t>&
 }
 
 LeafSolvers exact_leaves() {
-  return {order_leaf, [](const LayoutLeaf& leaf, const Limits& limits) {
-            return LayoutSearch(leaf, limits).run();
-          }};
+  LeafSolvers leaves;
+  leaves.order = order_leaf;
+  leaves.layout = [](const LayoutLeaf& leaf, const Limits& limits) {
+    return LayoutSearch(leaf, limits).run();
+  };
+  return leaves;
 }
 
 }  // namespace tidemark::planner::roam

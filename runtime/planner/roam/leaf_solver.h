@@ -1,11 +1,11 @@
 // The solver for leaves of the subgraph tree (ROAM, section IV-D).
 //
-// The paper gives each leaf to an integer program. Here a leaf is given to a function, so that
-// an integer program can replace the default without other changes:
+// The paper gives each leaf to an integer program: papers/roam_programs.h. The default is our
+// exact search, which solves the same problem without a solver. Any function can replace it:
 //
 //   options.leaves.order = [](const Problem& leaf, const Limits& limits) { ... };
 //
-// The caller checks the form of both answers; a suboptimal answer only costs memory.
+// The caller checks the form of the answers; a suboptimal answer only costs memory.
 //
 // Threads: solvers are called from several threads at once and must not share mutable data. For
 // repeatable plans, a solver must give the same answer for the same leaf, regardless of time.
@@ -25,6 +25,10 @@ namespace tidemark::planner::roam {
 // of the operators that respects `after`.
 using OrderLeafSolver = std::function<std::vector<OpId>(const Problem&, const Limits&)>;
 
+// Per operator: its timestep, from 0 on. Operators of one timestep run at the same time, on
+// streams of their own; what one of them uses lives throughout.
+using TimestepLeafSolver = std::function<std::vector<int>(const Problem&, const Limits&)>;
+
 struct LayoutLeaf {
   std::vector<Buffer> buffers;
   // The highest allowed end per buffer; activations lie in [0, sum of their sizes).
@@ -35,11 +39,16 @@ using LayoutLeafSolver = std::function<Offsets(const LayoutLeaf&, const Limits&)
 struct LeafSolvers {
   OrderLeafSolver order;
   LayoutLeafSolver layout;
+  // If given, replaces `order`: the plan is for several streams (the paper's ROAM-MS).
+  TimestepLeafSolver timesteps;
 };
 
 // Our exact searches: plan_order() and ExactSearch. At a limit, the best answer so far; the
 // fallback layout has activations by lifetime, the longest lowest, and the rest by size.
 LeafSolvers exact_leaves();
+
+// That fallback.
+Offsets stacked(const LayoutLeaf& leaf);
 
 // Places buffers at their lowest free offsets, in the order of `waiting`, around those already
 // placed.

@@ -300,6 +300,32 @@ class PhaseFinder {
       into.ready = std::max(into.ready, result_.segment[id]);
     }
     for (UpdateBranch& branch : result_.branches) weigh(branch);
+    find_makers(branch_of, parent);
+  }
+
+  // Finds operators off the trunk whose successors are all in one branch or among its makers.
+  void find_makers(const std::vector<int>& branch_of, std::vector<size_t>& parent) {
+    std::vector<int> serves(count_, -1);
+    for (size_t i = 0; i < count_; ++i) {
+      if (result_.floats[i]) serves[i] = branch_of[find(parent, i)];
+    }
+    for (size_t k = count_; k-- > 0;) {
+      const OpId id = result_.topological[k];
+      const std::vector<OpId>& next = graph_.ops[id].next;
+      if (result_.floats[id] || in_trunk_[id] || feeds_[id] || next.empty()) continue;
+      int branch = -1;
+      for (const OpId op : next) {
+        if (result_.epilogue[op]) continue;
+        if (serves[op] < 0 || (branch >= 0 && serves[op] != branch)) {
+          branch = -1;
+          break;
+        }
+        branch = serves[op];
+      }
+      if (branch < 0) continue;
+      serves[id] = branch;
+      result_.branches[branch].makers.push_back(id);
+    }
   }
 
   // Sums up the branch's gradients, and finds its peak in its present order.

@@ -30,10 +30,11 @@ namespace tidemark::planner::roam {
 
 // The operators of one weight update, connected by their values.
 struct UpdateBranch {
-  std::vector<OpId> ops;    // in topological order
-  int ready = 0;            // first segment in which all of it can run
-  int64_t gradients = 0;    // bytes of its inputs from the backward pass
-  int64_t most_memory = 0;  // peak of live bytes while it runs alone, gradients included
+  std::vector<OpId> ops;     // in topological order
+  std::vector<OpId> makers;  // operators off the trunk that only make its gradients
+  int ready = 0;             // first segment in which all of it can run
+  int64_t gradients = 0;     // bytes of its inputs from the backward pass
+  int64_t most_memory = 0;   // peak of live bytes while it runs alone, gradients included
 };
 
 struct Phases {

@@ -5,6 +5,7 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/assemble.h"
+#include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/order.h"
 #include "runtime/planner/roam/layout.h"
 #include "runtime/planner/roam/parallel.h"
@@ -23,19 +24,30 @@ class Roam {
     threads_ = options.threads > 0
                    ? options.threads
                    : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const Phases before = options.subgraphs.updates ? Phases() : phases_;
+    place_updates(graph_, options.updates, phases_);
     if (options.tree) {
-      tree_ = make_subgraph_tree(graph_, phases_, options.subgraphs);
+      tree_ = make_subgraph_tree(graph_, options.subgraphs.updates ? phases_ : before,
+                                 options.subgraphs);
     } else {
       const int turn = phases_.turn, end = phases_.segments();
       tree_.nodes.push_back({0, turn, turn, end, {}});
       tree_.leaves.push_back(0);
     }
-    place_updates(graph_, options.updates, phases_);
   }
 
-  Plan run() { return run(make_order()); }
+  Plan run() { return options_.leaves.timesteps ? run_timesteps().plan : run(make_order()); }
 
   std::vector<OpId> make_order() const {
+    std::vector<OpId> order;
+    for (const std::vector<OpId>& step : make_timesteps()) {
+      order.insert(order.end(), step.begin(), step.end());
+    }
+    return order;
+  }
+
+  // The operators of each timestep; one in each if there is one stream.
+  std::vector<std::vector<OpId>> make_timesteps() const {
     const std::vector<int> piece_of_segment = pieces();
     std::vector<int> piece_of(graph_.size());
     std::vector<std::vector<OpId>> members(piece_of_segment.back() + 1);
@@ -44,31 +56,63 @@ class Roam {
       members[piece_of[i]].push_back(static_cast<OpId>(i));
     }
     const Stopwatch watch = watch_.share(0.5);
-    std::vector<std::vector<OpId>> orders(members.size());
+    std::vector<std::vector<std::vector<OpId>>> parts(members.size());
     run_parallel(members.size(), threads_, [&](size_t piece) {
-      orders[piece] = order_piece(members[piece], piece_of, watch);
+      parts[piece] = order_piece(members[piece], piece_of, watch);
     });
-    std::vector<OpId> order;  // (3)
-    for (const auto& part : orders) order.insert(order.end(), part.begin(), part.end());
-    return order;
+    std::vector<std::vector<OpId>> all;  // (3)
+    for (auto& part : parts) std::move(part.begin(), part.end(), std::back_inserter(all));
+    return all;
   }
 
   Plan run(const std::vector<OpId>& order) {
-    const Timeline timeline = make_timeline(order);
-    ConcatenationOptions layout{options_.owners, options_.activations_below,
-                                options_.concatenate, threads_, options_.limits};
-    layout.limits.seconds = std::max(0.0, watch_.left());
     Plan plan =
-        assemble(problem_, order, options_.in_place, [&](const std::vector<Buffer>& buffers) {
-          return lay_out(buffers, timeline, options_.leaves.layout, layout);
-        });
-    plan.bound = load_bound(problem_);
-    plan.seconds = watch_.seconds();
-    plan.method = "ROAM";
+        assemble(problem_, order, options_.in_place,
+                 [&](const std::vector<Buffer>& buffers) { return place(order, buffers); });
+    finish(plan, "ROAM");
     return plan;
   }
 
+  TimestepPlan run_timesteps() {
+    const std::vector<std::vector<OpId>> steps = make_timesteps();
+    TimestepPlan result;
+    result.timesteps.resize(graph_.size());
+    Plan& plan = result.plan;
+    std::vector<int64_t> begin;  // of the timestep, per position
+    for (size_t step = 0; step < steps.size(); ++step) {
+      for (const OpId op : steps[step]) result.timesteps[op] = static_cast<int>(step);
+      begin.insert(begin.end(), steps[step].size(), static_cast<int64_t>(plan.order.size()));
+      plan.order.insert(plan.order.end(), steps[step].begin(), steps[step].end());
+    }
+    plan.placements = lifetimes(problem_, plan.order);
+    std::vector<Buffer> buffers;
+    for (Placement& p : plan.placements) {
+      // All that a timestep uses then lives at its first position, apart from one another.
+      if (p.begin < p.end) p.begin = begin[p.begin];
+      buffers.push_back({p.begin, p.end, p.size});
+    }
+    const Offsets offsets = place(plan.order, buffers);
+    for (size_t k = 0; k < offsets.size(); ++k) plan.placements[k].offset = offsets[k];
+    fill_figures(plan);
+    finish(plan, "ROAM, several streams");
+    return result;
+  }
+
  private:
+  Offsets place(const std::vector<OpId>& order, const std::vector<Buffer>& buffers) const {
+    ConcatenationOptions layout{options_.owners, options_.activations_below,
+                                options_.concatenate, threads_, options_.limits};
+    layout.limits.seconds = std::max(0.0, watch_.left());
+    layout.leaf_share = options_.leaf_share;
+    return lay_out(buffers, make_timeline(order), options_.leaves.layout, layout);
+  }
+
+  void finish(Plan& plan, const char* method) const {
+    plan.bound = load_bound(problem_);
+    plan.seconds = watch_.seconds();
+    plan.method = method;
+  }
+
   // Per segment: the piece of the order that it belongs to. Pieces come in the order of their
   // segments.
   std::vector<int> pieces() const {
@@ -83,23 +127,39 @@ class Roam {
     return piece;
   }
 
-  std::vector<OpId> order_piece(const std::vector<OpId>& members,
-                                const std::vector<int>& piece_of,
-                                const Stopwatch& watch) const {
-    if (members.size() < 2) return members;
+  // The timesteps of a piece.
+  std::vector<std::vector<OpId>> order_piece(const std::vector<OpId>& members,
+                                             const std::vector<int>& piece_of,
+                                             const Stopwatch& watch) const {
+    if (members.size() < 2) {
+      return std::vector<std::vector<OpId>>(members.size(), members);
+    }
     const Problem leaf = problem_of(members, piece_of);
     Limits limits = options_.limits;
-    limits.seconds = std::max(0.0, watch.left());
-    std::vector<OpId> order = options_.leaves.order(leaf, limits);
+    limits.seconds = std::max(0.0, watch.left()) * options_.leaf_share;
+    std::vector<std::vector<OpId>> steps(members.size());
+    if (options_.leaves.timesteps) {
+      const std::vector<int> step_of = options_.leaves.timesteps(leaf, limits);
+      TIDEMARK_CHECK(step_of.size() == members.size(), "a leaf's timesteps are not complete");
+      for (size_t k = 0; k < step_of.size(); ++k) {
+        TIDEMARK_CHECK(step_of[k] >= 0 && step_of[k] < static_cast<int>(steps.size()),
+                       "a leaf has no more timesteps than operators");
+        steps[step_of[k]].push_back(members[k]);
+      }
+      std::erase_if(steps, [](const std::vector<OpId>& step) { return step.empty(); });
+      return steps;
+    }
+    const std::vector<OpId> order = options_.leaves.order(leaf, limits);
     std::vector<bool> seen(members.size(), false);
     TIDEMARK_CHECK(order.size() == members.size(), "a leaf's order is not complete");
-    for (OpId& op : order) {
+    for (size_t k = 0; k < order.size(); ++k) {
+      const OpId op = order[k];
       TIDEMARK_CHECK(op >= 0 && op < static_cast<OpId>(seen.size()) && !seen[op],
                      "a leaf's order is a permutation");
       seen[op] = true;
-      op = members[op];
+      steps[k].push_back(members[op]);
     }
-    return order;
+    return steps;
   }
 
   // Members and the leaf's operators are in program order.
@@ -190,33 +250,53 @@ std::vector<OpId> roam_order(const Problem& problem, const RoamOptions& options)
   return Roam(problem, options).make_order();
 }
 
+TimestepPlan roam_in_timesteps(const Problem& problem, const RoamOptions& options) {
+  check_problem(problem);
+  TIDEMARK_CHECK(options.leaves.timesteps != nullptr, "a solver for timesteps");
+  return Roam(problem, options).run_timesteps();
+}
+
+Problem with_barriers(const Problem& problem, const std::vector<int>& timesteps) {
+  const int count =
+      timesteps.empty() ? 0 : 1 + *std::max_element(timesteps.begin(), timesteps.end());
+  std::vector<std::vector<OpId>> members(count);
+  for (size_t i = 0; i < timesteps.size(); ++i) {
+    members[timesteps[i]].push_back(static_cast<OpId>(i));
+  }
+  Problem result = problem;
+  for (int step = 1; step < count; ++step) {
+    const std::vector<OpId>& before = members[step - 1];
+    for (const OpId op : members[step]) {
+      std::vector<OpId>& after = result.operators[op].after;
+      after.insert(after.end(), before.begin(), before.end());
+    }
+  }
+  return result;
+}
+
 Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
                  const RoamOptions& options) {
   check_problem(problem);
   return Roam(problem, options).run(order);
 }
 
-namespace {
-
-Plan run_as_method(const Problem& problem, const PlannerOptions& options, RoamOptions mine) {
+Plan roam_method(const Problem& problem, const PlannerOptions& options,
+                 const Parameters& parameters, RoamOptions mine) {
   mine.limits.seconds = options.limits.seconds;
   mine.limits.nodes = std::min(mine.limits.nodes, options.limits.nodes);
   mine.limits.seed = options.limits.seed;
+  if (parameters.node_limit) mine.subgraphs.node_limit = *parameters.node_limit;
+  if (parameters.delay_radius) mine.updates.delay_radius = *parameters.delay_radius;
+  if (parameters.delay_coefficient) mine.updates.alpha = *parameters.delay_coefficient;
   return options.reorder ? roam(problem, mine)
                          : roam_layout(problem, program_order(problem), mine);
 }
 
-}  // namespace
-
-Plan roam_method(const Problem& problem, const PlannerOptions& options) {
-  return run_as_method(problem, options, {});
-}
-
 Plan roam_without(const Ablation& ablation, const Problem& problem,
-                  const PlannerOptions& options) {
+                  const PlannerOptions& options, const Parameters& parameters) {
   RoamOptions mine;
   ablation.change(mine);
-  Plan plan = run_as_method(problem, options, mine);
+  Plan plan = roam_method(problem, options, parameters, mine);
   plan.method += ", " + ablation.what;
   return plan;
 }
@@ -233,6 +313,13 @@ const std::vector<Ablation>& ablations() {
       {"roam-activations-anywhere", "activations anywhere",
        [](RoamOptions& o) { o.activations_below = false; }},
       {"roam-stacked", "leaves stacked", [](RoamOptions& o) { o.concatenate = false; }},
+      {"roam-updates-apart", "updates apart from the tree",
+       [](RoamOptions& o) { o.subgraphs.updates = false; }},
+      {"roam-gradients-wait", "gradients made when their updates run",
+       [](RoamOptions& o) {
+         o.updates.with_gradients = true;
+         o.updates.delay_radius = 3;
+       }},
       {"roam-merged", "small leaves merged", [](RoamOptions& o) { o.subgraphs.merge = true; }},
       {"roam-in-place", "in place", [](RoamOptions& o) { o.in_place = true; }},
   };

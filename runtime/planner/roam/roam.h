@@ -13,13 +13,17 @@
 // Nothing of the default planner is used except to solve leaves: the result is ROAM's own even
 // where ours is better, and its method says so.
 //
-// One stream (the paper's ROAM-SS). In-place pairs are not part of the paper; `in_place` merges
-// them before the layout, as the default planner does.
+// One stream (the paper's ROAM-SS), or several (ROAM-MS) if the leaves' solver gives timesteps:
+// the order then lists the operators of one timestep side by side, and what they use lives from
+// the timestep's first position on, so none of it shares a byte. In-place pairs are not part of
+// the paper; `in_place` merges them before the layout, as the default planner does (on one
+// stream).
 //
 // Threads: roam() starts some and ends them.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,11 +47,31 @@ struct RoamOptions {
   bool owners = true, activations_below = true, concatenate = true;  // layout.h
   bool in_place = false;
   LeafSolvers leaves = exact_leaves();
+  double leaf_share = 1;  // of the time left when a leaf begins: what it may take at most
+};
+
+// The paper's parameters, where they differ from the defaults.
+struct Parameters {
+  std::optional<int> node_limit;                          // subgraph_tree.h
+  std::optional<double> delay_radius, delay_coefficient;  // update_schedule.h
 };
 
 // Throws UsageError if check_problem() does; std::logic_error if a leaf's solver does not
 // return each operator once, or returns an offset below zero; and any exception from a solver.
 Plan roam(const Problem& problem, const RoamOptions& options = {});
+
+// As above for several streams, with the timestep of each operator. `plan` is as valid as any.
+// That operators of one timestep may run at the same time is what it promises beyond that:
+// with_barriers() says so in the validator's terms, under Freedom::kOperators. REQUIRES:
+// options.leaves.timesteps.
+struct TimestepPlan {
+  Plan plan;
+  std::vector<int> timesteps;  // per operator
+};
+TimestepPlan roam_in_timesteps(const Problem& problem, const RoamOptions& options);
+
+// The problem with control edges from all operators of a timestep to all of the next one.
+Problem with_barriers(const Problem& problem, const std::vector<int>& timesteps);
 
 // ROAM's order alone.
 std::vector<OpId> roam_order(const Problem& problem, const RoamOptions& options = {});
@@ -56,11 +80,12 @@ std::vector<OpId> roam_order(const Problem& problem, const RoamOptions& options 
 Plan roam_layout(const Problem& problem, const std::vector<OpId>& order,
                  const RoamOptions& options = {});
 
-// For papers/methods.h: limits and in_place as given there, with at most the nodes above. With
+// For papers/methods.h: `mine` with limits as given there, but at most the nodes above. With
 // `reorder` off, only the layout is ROAM's.
-Plan roam_method(const Problem& problem, const PlannerOptions& options);
+Plan roam_method(const Problem& problem, const PlannerOptions& options,
+                 const Parameters& parameters = {}, RoamOptions mine = {});
 
-// ROAM with one ingredient changed, to measure its value; the last two are not in the paper.
+// ROAM with one ingredient changed, to measure its value; the last three are not in the paper.
 struct Ablation {
   std::string name;  // as in papers/methods.h
   std::string what;
@@ -68,6 +93,6 @@ struct Ablation {
 };
 const std::vector<Ablation>& ablations();
 Plan roam_without(const Ablation& ablation, const Problem& problem,
-                  const PlannerOptions& options);
+                  const PlannerOptions& options, const Parameters& parameters = {});
 
 }  // namespace tidemark::planner::roam

@@ -10,11 +10,12 @@ class TreeMaker {
   TreeMaker(const OrderGraph& graph, const Phases& phases, const TreeOptions& options)
       : phases_(phases),
         node_limit_(options.node_limit),
+        updates_(options.updates),
         merge_(options.merge),
         segments_(phases.segments()) {
     ops_before_.assign(segments_ + 1, 0);
     for (size_t i = 0; i < graph.size(); ++i) {
-      if (!phases.floats[i]) ++ops_before_[phases.segment[i] + 1];
+      if (updates_ || !phases.floats[i]) ++ops_before_[phases.segment[i] + 1];
     }
     for (int s = 0; s < segments_; ++s) ops_before_[s + 1] += ops_before_[s];
     find_reaches(graph);
@@ -87,7 +88,9 @@ class TreeMaker {
     }
   }
   // The values that such an operator uses do not join segments.
-  bool is_apart(OpId op) const { return phases_.floats[op] || phases_.epilogue[op]; }
+  bool is_apart(OpId op) const {
+    return (phases_.floats[op] && !updates_) || phases_.epilogue[op];
+  }
 
   Reach inside(int segment, bool with_boundary) const {
     Reach reach = inner_[segment];
@@ -165,7 +168,7 @@ class TreeMaker {
 
   const Phases& phases_;
   const int node_limit_;
-  const bool merge_;
+  const bool updates_, merge_;
   const int segments_;
   std::vector<int> ops_before_;      // per segment: operators in those before it
   std::vector<Reach> inner_, edge_;  // per segment: by others, by its insensitive operator

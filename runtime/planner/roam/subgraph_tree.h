@@ -10,11 +10,11 @@
 //                [--]                   [--]
 //
 // An independent subgraph (IG) is one whose tensors are not used outside after it, except
-// outputs of its outer boundary operators, gradients on their way to an update, and values read
-// when the step is over. Algorithm 1 moves both boundaries outwards by one operator until they
-// form an IG. As the passes are seldom equally long, here only the boundary moves that prevents
-// an IG. An IG of more than `node_limit` operators is split at its insensitive operators into
-// dependent subgraphs (DG).
+// outputs of its outer boundary operators and values read when the step is over. An update that
+// waits holds its gradient, so all between is in one IG. Algorithm 1 moves both boundaries
+// outwards by one operator until they form an IG. As the passes are seldom equally long, here
+// only the boundary moves that prevents an IG. An IG of more than `node_limit` operators is
+// split at its insensitive operators into dependent subgraphs (DG).
 //
 // Threads: values; functions without state.
 #pragma once
@@ -41,9 +41,11 @@ struct SubgraphTree {
 };
 
 struct TreeOptions {
-  // Maximum operators of a leaf, without floating updates; a piece between two insensitive
-  // operators is never split. The paper gives no value; its solver handles some dozens.
+  // Maximum operators of a leaf; a piece between two insensitive operators is never split. The
+  // paper gives no value; its solver handles some dozens.
   int node_limit = 100;
+  // Off: updates neither count as operators nor join subgraphs, so that gradients leave theirs.
+  bool updates = true;
   // Not in the paper: merges neighbouring independent subgraphs that are small together.
   // Tensors passed between them are then laid out with both.
   bool merge = false;

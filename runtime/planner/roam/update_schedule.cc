@@ -108,6 +108,8 @@ void place_updates(const OrderGraph& graph, const UpdateOptions& options, Phases
       };
       while (segment < last && delays()) ++segment;
       for (const OpId op : branch.ops) target[op] = segment;
+      if (!options.with_gradients) continue;
+      for (const OpId op : branch.makers) target[op] = segment;
     }
   }
   if (options.placement == UpdatePlacement::kLast) {

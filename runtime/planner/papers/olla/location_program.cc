@@ -95,6 +95,11 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
                       .upper = -size,
                       .terms = {{address_[i], 1}, {peak_, -1}}});
   }
+  for (size_t i = 0; i < options_.ceilings.size(); ++i) {
+    if (address_[i] < 0 || options_.ceilings[i] >= most) continue;
+    program_.variables[address_[i]].upper =
+        to_double(options_.ceilings[i] - buffers[i].size) / unit;
+  }
   for (const auto& [i, offset] : options_.placed) {
     Variable& address = program_.variables[address_[i]];
     address.lower = address.upper = static_cast<double>(offset.value()) / unit;

@@ -33,8 +33,9 @@ struct LocationOptions {
   // forms no pairs with it: "the address space available for these tensors is noticeably
   // reduced".
   std::vector<std::pair<int, Offset>> placed;
-  Bytes limit{0};  // M: higher layouts are ignored. 0: the sum of sizes
-  Bytes bound{0};  // a known lower bound on every layout
+  std::vector<Bytes> ceilings;  // per buffer: its highest end; empty: only the limit holds
+  Bytes limit{0};               // M: higher layouts are ignored. 0: the sum of sizes
+  Bytes bound{0};               // a known lower bound on every layout
   double unit = 1;
 };
 

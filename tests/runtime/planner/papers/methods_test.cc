@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "runtime/core/errors.h"
@@ -17,6 +18,7 @@
 namespace tidemark::planner {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(Methods, HaveNamesThatAreFlags) {
@@ -53,12 +55,12 @@ TEST(Methods, MakeValidPlans) {
 TEST(Methods, OllaPublishedHasNoStartOfOurs) {
   if (find_solvers().empty()) GTEST_SKIP() << "this system has no solver";
   const Problem problem = random_problem(3, {.ops = 60});
-  PlannerOptions none;
+  MethodOptions none;
   none.limits.seconds = 0;
   EXPECT_THAT(violations(problem, find_method("olla")->plan(problem, none)), IsEmpty());
   const Method& published = *find_method("olla-published");
   EXPECT_THAT(tidemark::testing::message_of<UsageError>([&] { published.plan(problem, none); }),
-              ::testing::HasSubstr("[olla] no order within 0.0 s"));
+              HasSubstr("[olla] no order within 0.0 s"));
   OrderOptions no_order;
   no_order.limits.seconds = 0;
   EXPECT_THROW(published.order(problem, no_order), UsageError);
@@ -67,7 +69,24 @@ TEST(Methods, OllaPublishedHasNoStartOfOurs) {
   EXPECT_THAT(tidemark::testing::message_of<UsageError>([&] {
                 published.layout({{0, 2, Bytes(2)}, {1, 3, Bytes(3)}}, no_places);
               }),
-              ::testing::HasSubstr("[olla] no places within 0.0 s"));
+              HasSubstr("[olla] no places within 0.0 s"));
+}
+
+TEST(Methods, SayWhatToInstallWithoutASolver) {
+  setenv("TIDEMARK_HIGHS", "", 1);
+  setenv("TIDEMARK_CBC", "", 1);
+  for (const Method& method : methods()) {
+    if (!method.needs_solver) continue;
+    SCOPED_TRACE(method.name);
+    try {
+      (void)method.plan(random_problem(0, {.ops = 6}), {});
+      ADD_FAILURE() << "planned without a solver";
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("apt-get install coinor-cbc"));
+    }
+  }
+  unsetenv("TIDEMARK_HIGHS");
+  unsetenv("TIDEMARK_CBC");
 }
 
 }  // namespace

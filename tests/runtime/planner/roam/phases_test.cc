@@ -116,6 +116,25 @@ TEST(UpdateScheduleTest, DelaysWhileActivationsAreThere) {
             found.phases.segment[chain.update[3].front()]);
 }
 
+TEST(UpdateScheduleTest, GradientsWaitWithTheirUpdatesIfTold) {
+  const TrainingChain chain = training_chain({.layers = 4, .steps = 2});
+  const Found found(chain.problem);
+  const int last = found.phases.segments() - 1;
+  for (const bool wait : {false, true}) {
+    Phases phases = found.phases;
+    place_updates(found.graph, {.alpha = 100, .delay_radius = 1, .with_gradients = wait},
+                  phases);
+    for (int layer = 2; layer <= 4; ++layer) {
+      const OpId gradient = chain.weight_gradient[layer];
+      EXPECT_EQ(phases.segment[chain.update[layer].front()], last);
+      EXPECT_EQ(phases.segment[gradient], wait ? last : found.phases.segment[gradient]);
+    }
+    // The trunk waits for nothing.
+    EXPECT_EQ(phases.segment[chain.input_gradient[3]],
+              found.phases.segment[chain.input_gradient[3]]);
+  }
+}
+
 // Each segment is in one leaf, and each node consists of its children.
 void expect_partition(const SubgraphTree& tree, const Phases& phases, uint64_t seed) {
   for (int s = 0; s < phases.segments(); ++s) {
@@ -135,7 +154,8 @@ TEST(SubgraphTreeTest, ChainIsOneSkinPerLayer) {
   const TrainingChain chain =
       training_chain({.layers = 5, .labels = true, .read_at_end = true});
   const Found found(chain.problem);
-  const SubgraphTree tree = make_subgraph_tree(found.graph, found.phases);
+  // An update waits until the old weight is read, in the next segment.
+  const SubgraphTree tree = make_subgraph_tree(found.graph, found.phases, {.updates = false});
   expect_partition(tree, found.phases, 0);
   EXPECT_EQ(tree.leaves.size(), 5U);
   const SubgraphNode& innermost = tree.nodes[tree.leaves.front()];
@@ -148,12 +168,25 @@ TEST(SubgraphTreeTest, ChainIsOneSkinPerLayer) {
   }
 }
 
+TEST(SubgraphTreeTest, GradientsThatWaitJoinSubgraphs) {
+  const TrainingChain chain = training_chain({.layers = 5});
+  Found found(chain.problem);
+  place_updates(found.graph, {.placement = UpdatePlacement::kLast}, found.phases);
+  const SubgraphTree together = make_subgraph_tree(found.graph, found.phases);
+  expect_partition(together, found.phases, 0);
+  EXPECT_EQ(together.leaves.size(), 1U);
+  const SubgraphTree apart = make_subgraph_tree(found.graph, found.phases, {.updates = false});
+  expect_partition(apart, found.phases, 0);
+  EXPECT_EQ(apart.leaves.size(), 5U);
+}
+
 TEST(SubgraphTreeTest, MergesUpToTheLimit) {
   const TrainingChain chain = training_chain({.layers = 12});
   const Found found(chain.problem);
-  const size_t apart = make_subgraph_tree(found.graph, found.phases).leaves.size();
-  const SubgraphTree merged =
-      make_subgraph_tree(found.graph, found.phases, {.node_limit = 10, .merge = true});
+  const size_t apart =
+      make_subgraph_tree(found.graph, found.phases, {.updates = false}).leaves.size();
+  const SubgraphTree merged = make_subgraph_tree(
+      found.graph, found.phases, {.node_limit = 10, .updates = false, .merge = true});
   expect_partition(merged, found.phases, 0);
   EXPECT_LT(merged.leaves.size(), apart);
   EXPECT_GT(merged.leaves.size(), 1U);
@@ -180,7 +213,8 @@ TEST(SubgraphTreeTest, PartitionsAnything) {
     const Found found(random_problem(seed, {.ops = 1 + static_cast<int>(seed % 40)}));
     for (const int limit : {1, 4, 1000}) {
       for (const bool merge : {false, true}) {
-        expect_partition(make_subgraph_tree(found.graph, found.phases, {limit, merge}),
+        expect_partition(make_subgraph_tree(found.graph, found.phases,
+                                            {.node_limit = limit, .merge = merge}),
                          found.phases, seed);
       }
     }

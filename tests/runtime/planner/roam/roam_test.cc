@@ -5,13 +5,15 @@
 
 #include <atomic>
 #include <functional>
-#include <numeric>
 #include <random>
 #include <stdexcept>
 
 #include "runtime/planner/lifetimes.h"
+#include "runtime/planner/order/graph.h"
 #include "runtime/planner/order/order.h"
+#include "runtime/planner/roam/layout.h"
 #include "runtime/planner/validator.h"
+#include "tests/runtime/planner/least_height.h"
 #include "tests/runtime/planner/random_problem.h"
 #include "tests/runtime/planner/training_chain.h"
 
@@ -117,56 +119,84 @@ TEST(RoamTest, LeavesGoToTheSolverThatIsGiven) {
   EXPECT_THROW(roam(problem, options), std::logic_error);
 }
 
-// The least height over all orders of placing. Buffers with a ceiling either fit below it first
-// or not at all.
-int64_t least_height(const LayoutLeaf& leaf) {
-  std::vector<size_t> order(leaf.buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  int64_t least = INT64_MAX;
-  do {
-    Offsets offsets(order.size());
-    std::vector<bool> placed(order.size(), false);
-    place_around(leaf.buffers, order, placed, offsets);
-    bool below = true;
-    for (const size_t i : order) {
-      below = below && offsets[i] + leaf.buffers[i].size <= Offset() + leaf.ceilings[i];
-    }
-    if (below) least = std::min(least, height(leaf.buffers, offsets).count());
-  } while (std::next_permutation(order.begin(), order.end()));
-  return least;
-}
-
 TEST(LeafSolverTest, LayoutsUnderCeilingsAsLowAsTryingEverything) {
   std::mt19937 random(7);
   const LeafSolvers solvers = exact_leaves();
   int lifted = 0;
   for (int round = 0; round < 300; ++round) {
-    LayoutLeaf leaf;
-    Bytes stacked;
-    const size_t count = 3 + random() % 4;
-    for (size_t i = 0; i < count; ++i) {
-      const auto begin = static_cast<int64_t>(random() % 6);
-      const bool low = i < count / 2;
-      // Buffers below all live in the middle.
-      leaf.buffers.push_back(
-          {low ? begin % 3 : begin,
-           low ? 4 + begin % 3 : begin + 1 + static_cast<int64_t>(random() % 4),
-           Bytes(1 + static_cast<int64_t>(random() % 6))});
-      if (low) stacked += leaf.buffers.back().size;
-    }
-    for (size_t i = 0; i < count; ++i) {
-      leaf.ceilings.push_back(i < count / 2 ? stacked : Bytes(INT64_MAX));
-    }
+    const LayoutLeaf leaf = random_leaf(random);
     const Offsets offsets = solvers.layout(leaf, {.nodes = 100'000});
     const Bytes top = height(leaf.buffers, offsets);
     EXPECT_THAT(layout_violations(leaf.buffers, offsets, top), IsEmpty()) << round;
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < offsets.size(); ++i) {
       EXPECT_LE(offsets[i] + leaf.buffers[i].size, Offset() + leaf.ceilings[i]) << round;
     }
     EXPECT_EQ(top.count(), least_height(leaf)) << round;
     lifted += top > max_load(leaf.buffers) ? 1 : 0;
   }
   EXPECT_GT(lifted, 0);
+}
+
+//   inner leaf       |--- g ---|      a gradient that waits, made above the outer activation
+//   outer leaf  |-- a --|    |t1|     a: its activation; t1, t2: an update's temporaries, which
+//               0  3    6    7  9     are placed from 0 on and meet g
+TEST(ConcatenationTest, SettlesConflictsWithoutAGap) {
+  const std::vector<Buffer> buffers = {
+      {0, 6, Bytes(1)}, {3, 9, Bytes(4)}, {7, 9, Bytes(4)}, {7, 8, Bytes(4)}};
+  Timeline timeline;
+  timeline.leaf = {1, 0, 0, 0, 1, 1, 1, 1, 1};
+  timeline.is_forward = {true, true, false, false, false, false, false, false, false};
+  timeline.leaves = 2;
+  // Nothing lives throughout: g ends before the last position.
+  timeline.leaf.push_back(1);
+  timeline.is_forward.push_back(false);
+  ConcatenationOptions options;
+  options.limits.nodes = 1000;
+  const Offsets offsets = lay_out(buffers, timeline, exact_leaves().layout, options);
+  EXPECT_THAT(layout_violations(buffers, offsets, max_load(buffers)), IsEmpty());
+}
+
+// Timesteps for `leaf`: each operator as early as it can run.
+std::vector<int> as_early_as_possible(const Problem& leaf) {
+  const OrderGraph graph(leaf);
+  std::vector<int> steps(graph.size(), 0);
+  for (const OpId op : program_order(leaf)) {
+    for (const OpId before : graph.ops[op].before) {
+      steps[op] = std::max(steps[op], steps[before] + 1);
+    }
+  }
+  return steps;
+}
+
+TEST(RoamTest, OperatorsOfATimestepMayRunAtTheSameTime) {
+  RoamOptions options;
+  options.leaves.timesteps = [](const Problem& leaf, const Limits&) {
+    return as_early_as_possible(leaf);
+  };
+  int side_by_side = 0;
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    const Problem problem =
+        seed < 60 ? random_problem(seed, {.ops = static_cast<int>(seed % 30)})
+                  : training_chain({.layers = static_cast<int>(seed % 7), .steps = 2}).problem;
+    TimestepPlan result = roam_in_timesteps(problem, options);
+    EXPECT_THAT(violations(problem, result.plan), IsEmpty()) << seed;
+    result.plan.freedom = Freedom::kOperators;
+    const Problem barriers = with_barriers(problem, result.timesteps);
+    check_problem(barriers);
+    EXPECT_THAT(violations(barriers, result.plan), IsEmpty()) << seed;
+    for (size_t t = 1; t < result.plan.order.size(); ++t) {
+      const int step = result.timesteps[result.plan.order[t]];
+      const int before = result.timesteps[result.plan.order[t - 1]];
+      EXPECT_TRUE(step == before || step == before + 1) << seed;
+      side_by_side += step == before ? 1 : 0;
+    }
+    EXPECT_EQ(roam(problem, options).peak, result.plan.peak);
+  }
+  EXPECT_GT(side_by_side, 0);
+  options.leaves.timesteps = [](const Problem& leaf, const Limits&) {
+    return std::vector<int>(leaf.op_count(), static_cast<int>(leaf.op_count()));
+  };
+  EXPECT_THROW(roam(training_chain({}).problem, options), std::logic_error);
 }
 
 }  // namespace

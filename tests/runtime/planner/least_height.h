@@ -1,0 +1,55 @@
+// The least height of a few buffers, by trying everything.
+//
+// Threads: functions without state.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "runtime/planner/roam/leaf_solver.h"
+
+namespace tidemark::planner::roam {
+
+// Over all orders of placing, each buffer at its lowest place; INT64_MAX if none is below the
+// ceilings.
+inline int64_t least_height(const LayoutLeaf& leaf) {
+  std::vector<size_t> order(leaf.buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  int64_t least = INT64_MAX;
+  do {
+    Offsets offsets(order.size());
+    std::vector<bool> placed(order.size(), false);
+    place_around(leaf.buffers, order, placed, offsets);
+    bool below = true;
+    for (const size_t i : order) {
+      below = below && offsets[i] + leaf.buffers[i].size <= Offset() + leaf.ceilings[i];
+    }
+    if (below) least = std::min(least, height(leaf.buffers, offsets).count());
+  } while (std::next_permutation(order.begin(), order.end()));
+  return least;
+}
+
+// Three to six buffers. The first half lives in the middle, below the sum of their sizes.
+inline LayoutLeaf random_leaf(std::mt19937& random) {
+  LayoutLeaf leaf;
+  Bytes stacked;
+  const size_t count = 3 + random() % 4;
+  for (size_t i = 0; i < count; ++i) {
+    const auto begin = static_cast<int64_t>(random() % 6);
+    const bool low = i < count / 2;
+    leaf.buffers.push_back(
+        {low ? begin % 3 : begin,
+         low ? 4 + begin % 3 : begin + 1 + static_cast<int64_t>(random() % 4),
+         Bytes(1 + static_cast<int64_t>(random() % 6))});
+    if (low) stacked += leaf.buffers.back().size;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    leaf.ceilings.push_back(i < count / 2 ? stacked : Bytes(INT64_MAX));
+  }
+  return leaf;
+}
+
+}  // namespace tidemark::planner::roam
