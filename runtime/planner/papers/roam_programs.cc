@@ -78,14 +78,14 @@ Offsets lay_out_leaf(const LayoutLeaf& leaf, const Limits& limits, const Solver&
   const std::vector<Buffer>& buffers = leaf.buffers;
   Offsets best = stacked(leaf);
   const Bytes top = height(buffers, best), load = max_load(buffers);
-  if (top == load || olla::LocationProgram::term_count(buffers, true) > olla::kMaxTerms) {
-    return best;
-  }
   olla::LocationOptions options;
   options.ceilings = leaf.ceilings;
   options.limit = top;
   options.bound = load;
   options.unit = unit_for(load);
+  if (top == load || olla::LocationProgram::term_count(buffers, options) > olla::kMaxTerms) {
+    return best;
+  }
   olla::LocationProgram locations(buffers, options);
   locations.program().start = locations.solution(best);
   const Solution solution =

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "runtime/core/errors.h"
@@ -13,6 +12,7 @@
 #include "runtime/planner/validator.h"
 #include "tests/runtime/planner/papers/method_names.h"
 #include "tests/runtime/planner/random_problem.h"
+#include "tests/support/environment.h"
 #include "tests/support/usage_error.h"
 
 namespace tidemark::planner {
@@ -73,8 +73,8 @@ TEST(Methods, OllaPublishedHasNoStartOfOurs) {
 }
 
 TEST(Methods, SayWhatToInstallWithoutASolver) {
-  setenv("TIDEMARK_HIGHS", "", 1);
-  setenv("TIDEMARK_CBC", "", 1);
+  const tidemark::testing::EnvironmentVariable no_highs("TIDEMARK_HIGHS", ""),
+      no_cbc("TIDEMARK_CBC", "");
   for (const Method& method : methods()) {
     if (!method.needs_solver) continue;
     SCOPED_TRACE(method.name);
@@ -85,8 +85,6 @@ TEST(Methods, SayWhatToInstallWithoutASolver) {
       EXPECT_THAT(error.what(), HasSubstr("apt-get install coinor-cbc"));
     }
   }
-  unsetenv("TIDEMARK_HIGHS");
-  unsetenv("TIDEMARK_CBC");
 }
 
 }  // namespace

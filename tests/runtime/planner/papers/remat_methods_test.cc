@@ -15,6 +15,7 @@
 #include "tests/runtime/planner/papers/method_names.h"
 #include "tests/runtime/planner/papers/solvers.h"
 #include "tests/runtime/planner/papers/training_problems.h"
+#include "tests/support/environment.h"
 #include "tests/support/usage_error.h"
 
 namespace tidemark::planner::remat {
@@ -58,19 +59,12 @@ TEST(RematMethods, MakeValidSchedules) {
 }
 
 TEST(RematMethods, SayWhatToInstall) {
-  const char* const variables[] = {"TIDEMARK_HIGHS", "TIDEMARK_CBC"};
-  std::vector<std::pair<const char*, std::string>> before;
-  for (const char* const variable : variables) {
-    const char* const value = std::getenv(variable);
-    if (value) before.emplace_back(variable, value);
-    setenv(variable, "", 1);
-  }
+  const tidemark::testing::EnvironmentVariable no_highs("TIDEMARK_HIGHS", ""),
+      no_cbc("TIDEMARK_CBC", "");
   for (const RematMethod& method : remat_methods()) {
     if (!method.needs_solver) continue;
     EXPECT_THAT(usage_error([&] { method.plan(toy(), 40, {}); }), HasSubstr("install HiGHS"));
   }
-  for (const char* const variable : variables) unsetenv(variable);
-  for (const auto& [variable, value] : before) setenv(variable, value.c_str(), 1);
 }
 
 TEST(RematMethods, EndAtTheDeadline) {

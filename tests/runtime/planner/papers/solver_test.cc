@@ -22,6 +22,7 @@
 #include "runtime/planner/papers/solver/mps.h"
 #include "runtime/planner/papers/solver/process.h"
 #include "tests/runtime/planner/papers/solvers.h"
+#include "tests/support/environment.h"
 #include "tests/support/usage_error.h"
 
 namespace tidemark::planner {
@@ -435,9 +436,7 @@ TEST_F(FakeSolver, DiesWithWhoStartedIt) {
 TEST_F(FakeSolver, LeavesNothingBehind) {
   const std::string base = folder_.file("tmp");
   std::filesystem::create_directory(base);
-  const char* const before = std::getenv("TMPDIR");
-  const std::string restored = before == nullptr ? "" : before;
-  setenv("TMPDIR", base.c_str(), 1);
+  const tidemark::testing::EnvironmentVariable temporary("TMPDIR", base.c_str());
   const std::string seen = folder_.file("seen");
   EXPECT_NO_THROW(
       run(SolverKind::kHighs, "dirname $out > " + seen + "; touch dropped; exit 1"));
@@ -448,28 +447,14 @@ TEST_F(FakeSolver, LeavesNothingBehind) {
   solve(knapsack(), {.seconds = 0.1}, fake(SolverKind::kCbc, "sleep 1000"));
   EXPECT_TRUE(std::filesystem::is_empty(base));
   EXPECT_FALSE(std::filesystem::exists("dropped"));
-  setenv("TMPDIR", "/no/such/folder", 1);
+  temporary.set("/no/such/folder");
   EXPECT_NO_THROW(run(SolverKind::kHighs, "exit 1"));  // the default is /tmp
-  if (before != nullptr) {
-    setenv("TMPDIR", restored.c_str(), 1);
-  } else {
-    unsetenv("TMPDIR");
-  }
 }
 
 TEST_F(FakeSolver, IsFoundByVariableAndPath) {
-  const std::string path = std::getenv("PATH");
-  const auto keep = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::function<void()>(
-        [name, had = value != nullptr, text = std::string(value == nullptr ? "" : value)] {
-          had ? setenv(name, text.c_str(), 1) : unsetenv(name);
-        });
-  };
-  const auto highs = keep("TIDEMARK_HIGHS"), cbc = keep("TIDEMARK_CBC");
   const Solver solver = fake(SolverKind::kCbc, "");
-  setenv("TIDEMARK_HIGHS", "", 1);
-  setenv("TIDEMARK_CBC", "", 1);
+  const tidemark::testing::EnvironmentVariable highs("TIDEMARK_HIGHS", ""),
+      cbc("TIDEMARK_CBC", "");
   EXPECT_THAT(find_solvers(), IsEmpty());
   try {
     require_solver();
@@ -477,19 +462,17 @@ TEST_F(FakeSolver, IsFoundByVariableAndPath) {
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("apt-get install coinor-cbc"));
   }
-  setenv("TIDEMARK_CBC", solver.path.c_str(), 1);
+  cbc.set(solver.path.c_str());
   ASSERT_EQ(find_solvers().size(), 1u);
   EXPECT_EQ(find_solvers()[0].kind, SolverKind::kCbc);
-  setenv("TIDEMARK_CBC", "/no/such/cbc", 1);
+  cbc.set("/no/such/cbc");
   EXPECT_THROW(find_solvers(), UsageError);
-  unsetenv("TIDEMARK_CBC");
+  cbc.set(nullptr);
   std::filesystem::copy(solver.path, folder_.file("cbc"));
-  setenv("PATH", std::filesystem::path(solver.path).parent_path().c_str(), 1);
+  const std::string folder = std::filesystem::path(solver.path).parent_path();
+  const tidemark::testing::EnvironmentVariable path("PATH", folder.c_str());
   ASSERT_EQ(find_solvers().size(), 1u);
   EXPECT_EQ(find_solvers()[0].path, folder_.file("cbc"));
-  setenv("PATH", path.c_str(), 1);
-  highs();
-  cbc();
 }
 
 TEST(Program, ThatMakesNoSenseIsRefused) {
