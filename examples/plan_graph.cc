@@ -645,6 +645,9 @@ int run(int argc, char** argv) {
         "--write-remat stops before planning: leave out --budget and "
         "--save-schedule");
   }
+  if (app.count("--momentum") > 0 && flags.capture.optimizer != "sgd") {
+    throw UsageError("--momentum is for --optimizer sgd");
+  }
   if (!flags.show.empty()) return run_show(flags);
   if (!flags.remat.empty()) {
     return plan_rematerialization(

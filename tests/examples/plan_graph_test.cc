@@ -227,6 +227,7 @@ TEST_F(PlanGraphTest, CapturesSgdWithoutMomentum) {
   EXPECT_EQ(run("--model resnet18 --momentum 2").code, 2);
   EXPECT_EQ(run("--model resnet18 --momentum nan").code, 2);
   EXPECT_EQ(run("g.json --momentum 0").code, 2);
+  EXPECT_EQ(run("--model resnet18 --optimizer adam --momentum 0").code, 2);
 }
 
 TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {
