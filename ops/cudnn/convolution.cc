@@ -238,15 +238,21 @@ void for_each_suggestion(const Convolution& problem, const Target& target, float
   }
 }
 
+// The first acceptable engine with tensor cores, if they are allowed, or else the first
+// acceptable one. With a channel for each group, tensor cores multiply mostly zeros: cuDNN's
+// first choice is then taken.
 Choice choose(const Convolution& problem, const Target& target, float beta) {
   const bool tensor_cores = allows_tensor_cores(problem);
   const bool named = !problem.algorithm.empty();
+  const bool prefers_tensor_cores =
+      tensor_cores && !named && problem.w[problem.w.rank() - 1] > 1;
   const auto accepts = named ? acceptable_by_name : acceptable;
   Choice choice;
   for_each_suggestion(problem, target, beta, [&](Suggestion& found) {
     ++choice.suggestions;
     // Checked before the plan is made, which costs most.
-    if ((named && found.name != problem.algorithm) || !accepts(found.traits, tensor_cores)) {
+    if ((named && found.name != problem.algorithm) || !accepts(found.traits, tensor_cores) ||
+        (choice.plan && !found.traits.tensor_cores)) {
       return false;
     }
     std::shared_ptr<Descriptor> plan = make_plan(found.config, target, found.traits);
@@ -262,7 +268,7 @@ Choice choose(const Convolution& problem, const Target& target, float beta) {
     choice.plan = std::move(plan);
     choice.traits = found.traits;
     choice.name = std::move(found.name);
-    return true;
+    return !prefers_tensor_cores || choice.traits.tensor_cores;
   });
   return choice;
 }
@@ -367,7 +373,7 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
     return found->second;
   };
 
-  constexpr int kFruitless = 5;  // tries to find what is not known to be there
+  constexpr int kFruitless = 3;  // tries to find what is not known to be there
   int fruitless = 0;
   int suggestions = 0;
   for (int64_t slices = fewest;;) {
@@ -382,7 +388,7 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
       possible = possible && choice.plan;
       traits.tensor_cores = traits.tensor_cores && choice.traits.tensor_cores;
       traits.workspace = std::max(traits.workspace, choice.traits.workspace);
-      lacking = std::max(lacking, choice.lacking);
+      if (!choice.traits.tensor_cores) lacking = std::max(lacking, choice.lacking);
       suggestions = std::max(suggestions, choice.suggestions);
     }
     const bool better = traits.tensor_cores || slices_.empty();
@@ -394,11 +400,10 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
     if (possible && (traits.tensor_cores || !tensor_cores)) break;
     if (!problem.algorithm.empty()) break;
     if (slices == units) break;
-    // Workspaces are about proportional to the images. Where no engine is named at all, there
-    // may be one for fewer images.
+    // Workspaces are about proportional to the images.
     if (lacking > Bytes(0)) {
       slices = std::max(slices + 1, ceil_div(slices * lacking.count(), kWorkspaceCap.count()));
-    } else if (++fruitless > kFruitless) {
+    } else if ((slices == 1 && possible) || ++fruitless > kFruitless) {
       break;  // cuDNN has no such engine for this convolution
     } else {
       slices *= 2;

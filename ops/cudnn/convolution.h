@@ -4,9 +4,9 @@
 // one more dimension before H for clips; float32 or bfloat16, without gaps. No pass reorders
 // them. The choice depends on the problem and the device alone: the first plan in cuDNN's
 // heuristic order that gives the same bits each time, stays within kWorkspaceCap, and rounds no
-// more than the problem allows. If tensor-core engines are rejected for their workspace or
-// named only for fewer images, or a tensor has 2^31 elements or more, the batch is cut into
-// slices. Nothing is timed.
+// more than the problem allows; plans for tensor cores come first, except for depthwise
+// convolutions. If tensor-core engines are rejected for their workspace, or a tensor has 2^31
+// elements or more, the batch is cut into slices. Nothing is timed.
 //
 // A problem may name another plan (other_plans()): then that one is used, whatever its
 // workspace, for the whole batch.

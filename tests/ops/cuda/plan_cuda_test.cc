@@ -203,17 +203,35 @@ TEST(PlanTest, LargeBatchesAreCutIntoSlices) {
   }
 }
 
-// For more images at once, cuDNN names no engine for A100's tensor cores (ResNeXt-50), or one
-// whose workspace is more than proportional (U-Net): down to single images, slices are tried.
-TEST(PlanTest, ABatchIsCutWhereOnlyFewerImagesHaveAnEngine) {
+// cuDNN names an engine without tensor cores before one with them: for A100, ResNeXt-50's
+// grouped convolution and ResNet-50's last gradient of w.
+TEST(PlanTest, TensorCoresComeFirst) {
   const Descriptor device = properties(kA100);
-  const std::vector<int64_t> ones{1, 1};
+  const std::vector<int64_t> none{0, 0}, ones{1, 1};
   for (const int64_t batch : {257, 384, 512, 4093}) {
     const Shape x{batch, 56, 56, 128};
     const ConvolutionPlan plan({Pass::kForward, x, {128, 3, 3, 4}, x, ones, ones, ones},
                                device);
     EXPECT_TRUE(plan.traits().tensor_cores) << plan.name();
   }
+  for (const int64_t batch : {3, 15, 31, 33, 40, 48, 63}) {
+    const ConvolutionPlan plan({Pass::kGradWeight,
+                                {batch, 7, 7, 2048},
+                                {512, 1, 1, 2048},
+                                {batch, 7, 7, 512},
+                                ones,
+                                none,
+                                ones},
+                               device);
+    EXPECT_TRUE(plan.traits().tensor_cores) << plan.name();
+    EXPECT_EQ(plan.slices().size(), 1u) << batch;
+  }
+}
+
+// U-Net's workspace is more than proportional: down to single images, slices are tried.
+TEST(PlanTest, ABatchIsCutIntoSingleImages) {
+  const Descriptor device = properties(kA100);
+  const std::vector<int64_t> ones{1, 1};
   for (const int64_t batch : {1, 4, 7, 31}) {
     const ConvolutionPlan plan({Pass::kGradWeight,
                                 {batch, 416, 608, 128},
@@ -225,6 +243,22 @@ TEST(PlanTest, ABatchIsCutWhereOnlyFewerImagesHaveAnEngine) {
                                device);
     EXPECT_TRUE(plan.traits().tensor_cores) << plan.name();
   }
+}
+
+// Pieces that have an engine say nothing about how far to cut.
+TEST(PlanTest, OneTooLargePieceDoesNotCutTheRest) {
+  const std::vector<int64_t> ones{1, 1};
+  const Descriptor device = properties(kH100);
+  const ConvolutionPlan plan({Pass::kGradWeight,
+                              {2048, 416, 608, 3},
+                              {64, 3, 3, 3},
+                              {2048, 416, 608, 64},
+                              ones,
+                              ones,
+                              ones},
+                             device);
+  EXPECT_TRUE(plan.traits().tensor_cores) << plan.name();
+  EXPECT_LE(plan.slices().size(), 64u) << plan.name();
 }
 
 // Every fourth image of 3 * 1001 * 1001 floats starts at a multiple of 16 bytes.
