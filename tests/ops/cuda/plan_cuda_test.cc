@@ -92,9 +92,11 @@ TEST(PlanWarningTest, WithoutTensorCoresOneWarningSaysSo) {
   std::ostringstream text;
   log().sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
   const Descriptor device = properties(kA100);
-  const Layer single{7, 3, 5, 3, 1};
-  const auto plan = [&](bool tf32) {
-    return ConvolutionPlan(convolution(Pass::kGradWeight, single, 1, tf32), device);
+  const auto plan = [&](bool tf32) {  // depthwise
+    const Shape x{16, 112, 112, 32};
+    const std::vector<int64_t> ones{1, 1};
+    return ConvolutionPlan({Pass::kForward, x, {32, 3, 3, 1}, x, ones, ones, ones, tf32},
+                           device);
   };
   ASSERT_FALSE(plan(false).traits().tensor_cores);
   EXPECT_EQ(text.str(), "") << "they were not allowed";

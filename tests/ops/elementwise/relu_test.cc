@@ -76,6 +76,13 @@ TEST_F(ReluTest, ViewsThatAreNotAligned) {
   }
 }
 
+TEST_F(ReluTest, AGradientThatIsNotAligned) {
+  const std::vector<Tensor> made = dispatch(kRelu, {random_tensor({70}, 1)});
+  const Tensor g = narrow(random_tensor({90}, 2), 0, 3, 70);
+  EXPECT_EQ(to_vector(dispatch1(kReluGrad, {g, made[1]})),
+            to_vector(dispatch1(kReluMask, {g, made[0]})));
+}
+
 TEST_F(ReluTest, KeepsOneBitPerElement) {
   const Tensor x = random_leaf({64, 512}, 1);
   const Bytes before = session_.arena().live()[Category::kActivation];
