@@ -179,8 +179,8 @@ int run(int argc, char** argv) {
       const cudnn::Descriptor device = cudnn::properties(gpu);
       for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
         for (const int64_t batch :
-             {1,   2,   7,   16,  31,   32,   64,   127,  128,  251,  256,
-              257, 384, 509, 512, 1021, 1024, 2039, 2048, 3072, 4093, 4096}) {
+             {1,   2,   7,   16,  31,  32,   40,   48,   56,   64,   127,  128, 251,
+              256, 257, 384, 509, 512, 1021, 1024, 2039, 2048, 3072, 4093, 4096}) {
           nlohmann::json row = measure(layers, batch, dtype, device);
           row["network"] = network;
           row["gpu"] = gpu.name;
