@@ -476,6 +476,12 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0.0, 1.0))
       ->check(finite_number())
       ->needs(model);
+  app.add_option("--clip", flags.capture.clip,
+                 "Limit on the norm of all gradients together, of a --model of text; 0: no "
+                 "clipping, so that updates need not wait for all gradients [1, as train_bert]")
+      ->check(CLI::Range(0.0, 1e9))
+      ->check(finite_number())
+      ->needs(model);
   auto* profile = app.add_option("--profile", flags.capture.profile,
                                  "Device whose profile gives the costs of --model's operators "
                                  "and, for --show and --budget, of copies");

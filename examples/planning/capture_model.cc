@@ -37,6 +37,10 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 // Makes the network and its steps within a session.
 Program open(const CaptureRequest& request) {
+  if (request.clip && !is_text_model(request.model)) {
+    throw UsageError("--clip is for networks of text; available: " +
+                     listed(text_model_names()));
+  }
   if (contains(image_model_names(), request.model)) {
     ResNetFlags flags;
     fill_in(flags, request);
@@ -47,6 +51,7 @@ Program open(const CaptureRequest& request) {
   if (is_text_model(request.model)) {
     BertFlags flags;
     fill_in(flags, request);
+    flags.clip = request.clip.value_or(flags.clip);
     flags.task = flags.network().tasks.front().name;
     flags.length = request.length > 0 ? request.length : 128;
     return program_of(open_bert_job(flags, /*with_data=*/false));

@@ -230,6 +230,28 @@ TEST_F(PlanGraphTest, CapturesSgdWithoutMomentum) {
   EXPECT_EQ(run("--model resnet18 --optimizer adam --momentum 0").code, 2);
 }
 
+TEST_F(PlanGraphTest, CapturesTextModelsWithoutClipping) {
+  const auto captured = [&](const std::string& flags) {
+    const Outcome outcome =
+        run("--model bert-tiny --batch 1 --seq-length 16 --estimate "
+            "--save-graph " +
+            file("g.json") + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.said;
+    std::vector<std::string> names;
+    const auto graph = nlohmann::json::parse(read("g.json"));
+    for (const auto& op : graph["ops"]) names.push_back(op["name"]);
+    return names;
+  };
+  const auto clipped = captured(""), free = captured(" --clip 0");
+  EXPECT_EQ(captured(" --clip 1"), clipped);
+  EXPECT_LT(free.size(), clipped.size());
+  EXPECT_EQ(run("--model resnet18 --clip 0").code, 2);
+  EXPECT_EQ(run("--model r3d_18 --clip 1").code, 2);
+  EXPECT_EQ(run("--model bert-tiny --clip -1").code, 2);
+  EXPECT_EQ(run("--model bert-tiny --clip nan").code, 2);
+  EXPECT_EQ(run("g.json --clip 0").code, 2);
+}
+
 TEST_F(PlanGraphTest, PlansNetworksThatNoProgramTrains) {
   for (const std::string arguments :
        {"--model r3d_18 --image-size 32", "--model transformer-base --seq-length 16",

@@ -117,9 +117,6 @@ Method roam_method() {
   return method;
 }
 
-// A leaf may take this share of the time left, so that the first ones do not take all.
-constexpr double kLeafShare = 0.2;
-
 Method roam_by_programs(const char* name, const char* what, roam::Streams streams) {
   Method method;
   method.name = name;
@@ -128,7 +125,7 @@ Method roam_by_programs(const char* name, const char* what, roam::Streams stream
   method.plan = [streams](const Problem& problem, const MethodOptions& options) {
     roam::RoamOptions mine;
     mine.leaves = roam::program_leaves(streams, require_solver());
-    mine.leaf_share = kLeafShare;
+    mine.divide_time = true;
     Plan plan = roam::roam_method(problem, options, options.roam, mine);
     plan.method += ", integer programs";
     return plan;
@@ -199,7 +196,8 @@ std::vector<Method> all_methods() {
       olla_method("olla-published", "OLLA as the paper has it; needs a solver",
                   olla::published()),
       roam_method(),
-      roam_by_programs("roam-ilp", "the same by integer programs, as published; needs a solver",
+      roam_by_programs("roam-ilp",
+                       "the same by integer programs, with our start and bound; needs a solver",
                        roam::Streams::kOne),
       roam_by_programs("roam-multi-stream",
                        "the same with operators of one timestep side by side; needs a solver",

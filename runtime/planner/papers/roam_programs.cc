@@ -37,11 +37,10 @@ std::vector<int> solve_timesteps(const Problem& leaf, const olla::Graph& graph,
                                  const Solver& solver) {
   const Stopwatch watch(limits.seconds);
   if (olla::LifetimeProgram::term_count(graph, spans) > olla::kMaxTerms) return start;
-  // Peaks depend on neither the unit nor the program, so the first one may be made without.
   const Bytes least = load_bound(leaf);
+  if (olla::peak_of(graph, spans.steps, start) <= least.count()) return start;
   const double unit = unit_for(std::max(least, Bytes(1)));
   olla::LifetimeProgram lifetimes(graph, spans, one_per_step, unit);
-  if (lifetimes.peak_of(start) <= least.count()) return start;
   Program& program = lifetimes.program();
   program.variables[lifetimes.peak()].lower = in_units(least, unit);
   program.start = lifetimes.solution(start);
@@ -67,10 +66,12 @@ std::vector<int> timesteps_of_leaf(const Problem& leaf, const Limits& limits,
                                    const Solver& solver) {
   const olla::Graph graph(leaf);
   const olla::Spans spans = olla::make_spans(graph, olla::depth(graph), true);
-  const olla::LifetimeProgram lifetimes(graph, spans, false, 1);
-  std::vector<int> start =
-      lifetimes.peak_of(spans.asap) <= lifetimes.peak_of(spans.alap) ? spans.asap : spans.alap;
-  return solve_timesteps(leaf, graph, spans, std::move(start), false, limits, solver);
+  const auto peak_of = [&](const std::vector<int>& timesteps) {
+    return olla::peak_of(graph, spans.steps, timesteps);
+  };
+  return solve_timesteps(leaf, graph, spans,
+                         peak_of(spans.asap) <= peak_of(spans.alap) ? spans.asap : spans.alap,
+                         false, limits, solver);
 }
 
 Offsets lay_out_leaf(const LayoutLeaf& leaf, const Limits& limits, const Solver& solver) {

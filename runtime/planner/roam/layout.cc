@@ -26,10 +26,11 @@ class Concatenation {
 
   Offsets run() {
     const Bytes resident = assign();
-    const Stopwatch watch(options_.limits);
+    TimeShares shares(Stopwatch(options_.limits), members_.size(), options_.threads,
+                      options_.divide_time);
     std::vector<Bytes> heights(members_.size()), activations(members_.size());
     run_parallel(members_.size(), options_.threads,
-                 [&](size_t leaf) { solve(leaf, watch, heights[leaf], activations[leaf]); });
+                 [&](size_t leaf) { solve(leaf, shares, heights[leaf], activations[leaf]); });
     // The outermost leaf is the last, and its activations live longest.
     Bytes base = resident;
     for (size_t leaf = members_.size(); leaf-- > 0;) {
@@ -62,7 +63,7 @@ class Concatenation {
     return top - Offset();
   }
 
-  void solve(size_t leaf, const Stopwatch& watch, Bytes& height_of, Bytes& activations) {
+  void solve(size_t leaf, TimeShares& shares, Bytes& height_of, Bytes& activations) {
     LayoutLeaf problem;
     for (const size_t i : members_[leaf]) {
       problem.buffers.push_back(buffers_[i]);
@@ -73,7 +74,7 @@ class Concatenation {
           options_.activations_below && activation_[i] ? activations : Bytes(INT64_MAX));
     }
     Limits limits = options_.limits;
-    limits.seconds = std::max(0.0, watch.left()) * options_.leaf_share;
+    limits.seconds = shares.next();
     const Offsets offsets = solver_(problem, limits);
     TIDEMARK_CHECK(offsets.size() == problem.buffers.size(), "not one offset per buffer");
     for (size_t k = 0; k < offsets.size(); ++k) {

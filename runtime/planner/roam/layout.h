@@ -21,8 +21,8 @@
 //
 // If tensors then overlap, some of them are placed again around all others, which stay where
 // they are. The paper re-assigns "smaller sizes and shorter lifetimes" by "well-defined
-// techniques". Here all but the largest are placed again, or all temporary buffers among them,
-// in three orders; the lowest of these layouts is taken.
+// techniques". Either those that overlap a larger one are placed again, or all temporary
+// buffers among them, in three orders; the lowest of these layouts is taken.
 //
 // Threads: as many as requested; leaves share no data.
 #pragma once
@@ -40,8 +40,8 @@ struct ConcatenationOptions {
   // Off: one leaf above the other, with no space in common and so without conflicts.
   bool concatenate = true;
   int threads = 1;
-  Limits limits;          // nodes: per leaf; seconds: for all leaves
-  double leaf_share = 1;  // of the time left: what a leaf may take
+  Limits limits;             // nodes: per leaf; seconds: for all leaves
+  bool divide_time = false;  // among the leaves (roam.h)
 };
 
 // The order's positions, by leaf and pass.

@@ -92,9 +92,10 @@ class PhaseFinder {
     bool serves = ends_in_update(id);
     for (const StorageId s : problem_.operators[id].outputs) {
       const StorageId root = problem_.root(s);
-      if (persists(root)) continue;
-      if (at_end_[root] || !all_updates(root, id)) return false;
-      serves = serves || touchers_[root].back() != id;
+      const bool only_updates = all_updates(root, id);
+      if (!persists(root) && (at_end_[root] || !only_updates)) return false;
+      // Adam's decay of a moment precedes the gradient, and the update uses the moment later.
+      serves = serves || (only_updates && touchers_[root].back() != id);
     }
     return serves;
   }
@@ -287,6 +288,18 @@ class PhaseFinder {
         first = op;
       }
     }
+    // The graph leaves out what persists. Operators that write the same moment belong together,
+    // but not all readers of a counter of steps.
+    std::vector<OpId> writer(problem_.storages.size(), kNone);
+    for (const OpId id : result_.topological) {
+      if (!result_.floats[id]) continue;
+      for (const StorageId s : problem_.operators[id].outputs) {
+        const StorageId root = problem_.root(s);
+        if (!persists(root)) continue;
+        if (writer[root] != kNone) parent[find(parent, id)] = find(parent, writer[root]);
+        writer[root] = id;
+      }
+    }
     std::vector<int> branch_of(count_, -1);
     for (const OpId id : result_.topological) {
       if (!result_.floats[id]) continue;
@@ -328,7 +341,8 @@ class PhaseFinder {
     }
   }
 
-  // Sums up the branch's gradients, and finds its peak in its present order.
+  // Sums up the branch's gradients, and finds its first operator with a gradient and its peak
+  // in its present order.
   void weigh(UpdateBranch& branch) const {
     std::vector<std::pair<int, size_t>> last_use;  // value, position
     for (size_t k = 0; k < branch.ops.size(); ++k) {
@@ -336,6 +350,7 @@ class PhaseFinder {
     }
     std::sort(last_use.begin(), last_use.end());
     std::vector<int64_t> change(branch.ops.size() + 1, 0);
+    size_t first_use = branch.ops.size();
     for (size_t i = 0; i < last_use.size(); ++i) {
       const size_t first = i;
       const int v = last_use[i].first;
@@ -343,10 +358,14 @@ class PhaseFinder {
       const OrderGraph::Value& value = graph_.values[v];
       const bool from_outside = std::any_of(value.touchers.begin(), value.touchers.end(),
                                             [&](OpId op) { return !result_.floats[op]; });
-      if (from_outside) branch.gradients += value.size;
+      if (from_outside) {
+        branch.gradients += value.size;
+        first_use = std::min(first_use, last_use[first].second);
+      }
       change[from_outside ? 0 : last_use[first].second] += value.size;
       change[last_use[i].second + 1] -= value.size;
     }
+    branch.first = branch.ops[first_use < branch.ops.size() ? first_use : 0];
     int64_t live = 0;
     for (size_t k = 0; k < branch.ops.size(); ++k) {
       live += change[k];

@@ -7,7 +7,8 @@
 // - Inputs of the trunk that do not depend on its first operator (labels, masks) belong to
 //   the first segment that needs them; the paper has all inputs "fed in at the same time".
 // - A weight-update branch, from a gradient to the parameter, is used only by optimizers. It
-//   floats: it may run in any segment from the one in which its gradients are available.
+//   floats: it may run in any segment from the one in which its gradients are available. What
+//   prepares the optimizer's state for it (the decay of Adam's moments) belongs to it.
 // - Other operators off the trunk (a weight's gradient as an operator of its own, statistics)
 //   belong to the first segment in which they can run. The paper's graphs have none.
 // - Operators after everything else, updates included (a read at the step's end), go last.
@@ -32,6 +33,7 @@ namespace tidemark::planner::roam {
 struct UpdateBranch {
   std::vector<OpId> ops;     // in topological order
   std::vector<OpId> makers;  // operators off the trunk that only make its gradients
+  OpId first = kNone;        // first of `ops` that uses a gradient
   int ready = 0;             // first segment in which all of it can run
   int64_t gradients = 0;     // bytes of its inputs from the backward pass
   int64_t most_memory = 0;   // peak of live bytes while it runs alone, gradients included

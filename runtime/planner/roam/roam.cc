@@ -55,10 +55,13 @@ class Roam {
       piece_of[i] = piece_of_segment[phases_.segment[i]];
       members[piece_of[i]].push_back(static_cast<OpId>(i));
     }
-    const Stopwatch watch = watch_.share(0.5);
+    const auto pieces_to_order = std::count_if(
+        members.begin(), members.end(), [](const auto& piece) { return piece.size() > 1; });
+    TimeShares shares(watch_.share(0.5), static_cast<size_t>(pieces_to_order), threads_,
+                      options_.divide_time);
     std::vector<std::vector<std::vector<OpId>>> parts(members.size());
     run_parallel(members.size(), threads_, [&](size_t piece) {
-      parts[piece] = order_piece(members[piece], piece_of, watch);
+      parts[piece] = order_piece(members[piece], piece_of, shares);
     });
     std::vector<std::vector<OpId>> all;  // (3)
     for (auto& part : parts) std::move(part.begin(), part.end(), std::back_inserter(all));
@@ -103,7 +106,7 @@ class Roam {
     ConcatenationOptions layout{options_.owners, options_.activations_below,
                                 options_.concatenate, threads_, options_.limits};
     layout.limits.seconds = std::max(0.0, watch_.left());
-    layout.leaf_share = options_.leaf_share;
+    layout.divide_time = options_.divide_time;
     return lay_out(buffers, make_timeline(order), options_.leaves.layout, layout);
   }
 
@@ -130,13 +133,13 @@ class Roam {
   // The timesteps of a piece.
   std::vector<std::vector<OpId>> order_piece(const std::vector<OpId>& members,
                                              const std::vector<int>& piece_of,
-                                             const Stopwatch& watch) const {
+                                             TimeShares& shares) const {
     if (members.size() < 2) {
       return std::vector<std::vector<OpId>>(members.size(), members);
     }
     const Problem leaf = problem_of(members, piece_of);
     Limits limits = options_.limits;
-    limits.seconds = std::max(0.0, watch.left()) * options_.leaf_share;
+    limits.seconds = shares.next();
     std::vector<std::vector<OpId>> steps(members.size());
     if (options_.leaves.timesteps) {
       const std::vector<int> step_of = options_.leaves.timesteps(leaf, limits);

@@ -47,7 +47,8 @@ struct RoamOptions {
   bool owners = true, activations_below = true, concatenate = true;  // layout.h
   bool in_place = false;
   LeafSolvers leaves = exact_leaves();
-  double leaf_share = 1;  // of the time left when a leaf begins: what it may take at most
+  // A leaf may take the time left, divided by the leaves left. Off: all of it.
+  bool divide_time = false;
 };
 
 // The paper's parameters, where they differ from the defaults.

@@ -100,7 +100,7 @@ void place_updates(const OrderGraph& graph, const UpdateOptions& options, Phases
       int segment = branch.ready;
       const auto delays = [&] {
         const int64_t t = segment == branch.ready
-                              ? steps.earliest[branch.ops.front()]
+                              ? steps.earliest[branch.first]
                               : steps.earliest[phases.insensitive[segment - 1]];
         return gradients > options.delay_radius * mean &&
                static_cast<double>(activations.alive[t]) + takes >
@@ -112,9 +112,10 @@ void place_updates(const OrderGraph& graph, const UpdateOptions& options, Phases
       for (const OpId op : branch.makers) target[op] = segment;
     }
   }
-  if (options.placement == UpdatePlacement::kLast) {
+  if (options.placement != UpdatePlacement::kScheduled) {
     for (const UpdateBranch& branch : phases.branches) {
-      for (const OpId op : branch.ops) target[op] = last;
+      const int segment = options.placement == UpdatePlacement::kLast ? last : branch.ready;
+      for (const OpId op : branch.ops) target[op] = segment;
     }
   }
   // No operator of the trunk waits for a branch.

@@ -31,9 +31,10 @@ struct UpdateOptions {
   // Memory of an optimizer while it runs, in sizes of its gradient: 3 for Adam built of single
   // operators. 0: taken from each branch.
   double alpha = 0;
-  // "Determined empirically" in the paper, without a value. 8 gives the lowest peaks over the
-  // paper's networks with Adam unfused (bench/plan_networks.py). With 1, an update of a small
-  // batch waits until the step's end, because its gradients outweigh all activations.
+  // "Determined empirically" in the paper, without a value. Ours was chosen by hand, among a
+  // few values, on the paper's networks with Adam unfused, the same that our tables show: no
+  // others were held back. With 1, an update of a small batch waits until the step's end,
+  // because its gradients outweigh all activations.
   double delay_radius = 8;
   // Not in the paper: operators that only make the branch's gradients (such as a weight's
   // gradient apart from the input's) wait with it.

@@ -19,8 +19,9 @@ struct ChainOptions {
   int layers = 3;
   int steps = 1;  // operators of an update; with more than one, each passes on a temporary
   int64_t activation = 10, weight = 20;
-  bool labelled = true;      // gradients are of that kind
-  bool labels = false;       // an operator makes the loss's labels
+  bool moment = false;   // an update is: the moment's decay, the gradient added to it, its use
+  bool labelled = true;  // gradients are of that kind
+  bool labels = false;   // an operator makes the loss's labels
   bool read_at_end = false;  // the loss's value is read after everything else
 };
 
@@ -75,14 +76,27 @@ inline TrainingChain training_chain(const ChainOptions& options) {
       gradient = next;
     }
     StorageId from = dw;
+    if (options.moment) {
+      const auto state = [&](const std::string& name) {
+        return storage(name + number, options.weight, Kind::kOptimizerState);
+      };
+      const StorageId m = state("m"), decayed = state("m'"), added = state("m''");
+      problem.storages[m].at_start = problem.storages[m].at_end = true;
+      problem.storages[decayed].alias_of = problem.storages[added].alias_of = m;
+      chain.update[k].push_back(op("u" + number, {m}, {decayed}));
+      chain.update[k].push_back(op("u" + number, {decayed, dw}, {added}));
+      from = added;
+    }
     for (int step = 1; step < options.steps; ++step) {
       const StorageId to = storage("t" + number, options.weight, Kind::kActivation);
       chain.update[k].push_back(op("u" + number, {from, w[k]}, {to}));
       from = to;
     }
+    std::vector<StorageId> used{from, w[k]};
+    if (options.moment) used.push_back(dw);
     const StorageId updated = storage("w'" + number, options.weight, Kind::kParameter);
     problem.storages[updated].alias_of = w[k];
-    chain.update[k].push_back(op("u" + number, {from, w[k]}, {updated}));
+    chain.update[k].push_back(op("u" + number, std::move(used), {updated}));
     for (const OpId reader : {chain.forward[k], chain.input_gradient[k]}) {
       if (reader != kNone) problem.operators.back().after.push_back(reader);
     }

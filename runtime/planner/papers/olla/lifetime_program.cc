@@ -182,17 +182,17 @@ std::vector<double> LifetimeProgram::solution(const std::vector<int>& timesteps)
   return values;
 }
 
-int64_t LifetimeProgram::peak_of(const std::vector<int>& timesteps) const {
-  std::vector<int64_t> change(static_cast<size_t>(spans_.steps) + 1, 0);
-  for (const Tensor& tensor : graph_.tensors) {
+int64_t peak_of(const Graph& graph, int steps, const std::vector<int>& timesteps) {
+  std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
+  for (const Tensor& tensor : graph.tensors) {
     const int begin = tensor.source == kNone ? 0 : timesteps[tensor.source];
     int end = begin;
     for (const OpId v : tensor.sinks) end = std::max(end, timesteps[v]);
-    if (tensor.kept) end = spans_.steps - 1;
+    if (tensor.kept) end = steps - 1;
     change[begin] += tensor.size;
     change[end + 1] -= tensor.size;
   }
-  int64_t load = graph_.resident, most = load;
+  int64_t load = graph.resident, most = load;
   for (const int64_t c : change) most = std::max(most, load += c);
   return most;
 }

@@ -46,6 +46,10 @@ class RowOfBits {
   Row row_;
 };
 
+// Bytes at the fullest of `steps` timesteps, counting all its operators at once; includes what
+// is resident.
+int64_t peak_of(const Graph& graph, int steps, const std::vector<int>& timesteps);
+
 class LifetimeProgram {
  public:
   // Bytes are given to the solver in units of `unit`. `graph` and `spans` must outlive it.
@@ -66,8 +70,9 @@ class LifetimeProgram {
   // A solution from timesteps. REQUIRES: each timestep lies in its operator's span and after
   // its predecessors'; none is shared if one_per_step.
   std::vector<double> solution(const std::vector<int>& timesteps) const;
-  // Bytes at the fullest timestep, counting all its operators at once; includes `resident`.
-  int64_t peak_of(const std::vector<int>& timesteps) const;
+  int64_t peak_of(const std::vector<int>& timesteps) const {
+    return olla::peak_of(graph_, spans_.steps, timesteps);
+  }
 
  private:
   Bit run(OpId v, int t) const;

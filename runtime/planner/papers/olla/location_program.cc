@@ -31,6 +31,41 @@ Ground ground_of(const std::vector<Buffer>& buffers,
   return ground;
 }
 
+// Pairs of buffers, i < j, that rows (6) and (7) keep apart, in order. O(n log n + n * placed +
+// pairs).
+std::vector<std::pair<int, int>> find_pairs(const std::vector<Buffer>& buffers,
+                                            const LocationOptions& options) {
+  std::vector<bool> fixed(buffers.size(), false);
+  for (const auto& [i, offset] : options.placed) fixed[i] = true;
+  std::vector<int> free;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (!fixed[i] && !is_empty(buffers[i])) free.push_back(static_cast<int>(i));
+  }
+  std::vector<std::pair<int, int>> pairs;
+  for (const int i : free) {
+    for (size_t k = ground_of(buffers, options.placed, buffers[i]).count;
+         k < options.placed.size(); ++k) {
+      const int other = options.placed[k].first;
+      if (!options.precedence || meet(buffers[i], buffers[other])) {
+        pairs.push_back(std::minmax({i, other}));
+      }
+    }
+  }
+  std::sort(free.begin(), free.end(), [&](int a, int b) {
+    return std::pair(buffers[a].begin, a) < std::pair(buffers[b].begin, b);
+  });
+  std::vector<int> live;  // begun earlier, not over
+  for (const int i : free) {
+    if (options.precedence) {
+      std::erase_if(live, [&](int j) { return buffers[j].end <= buffers[i].begin; });
+    }
+    for (const int j : live) pairs.push_back(std::minmax({i, j}));
+    live.push_back(i);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  return pairs;
+}
+
 }  // namespace
 
 std::string pair_name(const char* what, size_t i, size_t j) {
@@ -75,10 +110,8 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
   const double unit = options_.unit;
   const Bytes most = options_.limit > Bytes(0) ? std::min(options_.limit, sum) : sum;
   const double big = to_double(most) / unit;
-  // The position in `placed`, or its size.
-  std::vector<size_t> rank(buffers.size(), options_.placed.size());
-  for (size_t k = 0; k < options_.placed.size(); ++k) rank[options_.placed[k].first] = k;
-  std::vector<size_t> grounds(buffers.size(), 0);
+  std::vector<bool> fixed(buffers.size(), false);
+  for (const auto& [i, offset] : options_.placed) fixed[i] = true;
 
   peak_ = program_.add_variable(
       {.name = "peak", .lower = to_double(options_.bound) / unit, .upper = big, .cost = 1});
@@ -86,9 +119,8 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
     if (is_empty(buffers[i])) continue;
     const double size = to_double(buffers[i].size) / unit;
     address_[i] = program_.add_variable({.name = pair_name("A", i, i), .upper = big - size});
-    if (rank[i] == options_.placed.size()) {
+    if (!fixed[i]) {
       const Ground ground = ground_of(buffers, options_.placed, buffers[i]);
-      grounds[i] = ground.count;
       program_.variables[address_[i]].lower = static_cast<double>(ground.top.value()) / unit;
     }
     program_.add_row({.name = pair_name("(8)", i, i),
@@ -104,27 +136,20 @@ LocationProgram::LocationProgram(const std::vector<Buffer>& buffers, LocationOpt
     Variable& address = program_.variables[address_[i]];
     address.lower = address.upper = static_cast<double>(offset.value()) / unit;
   }
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    for (size_t j = i + 1; j < buffers.size(); ++j) {
-      if (address_[i] < 0 || address_[j] < 0) continue;
-      const bool both_placed = std::max(rank[i], rank[j]) < options_.placed.size();
-      if (both_placed || rank[i] < grounds[j] || rank[j] < grounds[i]) continue;
-      const bool together = meet(buffers[i], buffers[j]);
-      if (!together && options_.precedence) continue;
-      const int a = program_.add_binary(pair_name("a", i, j));
-      const int b = program_.add_binary(pair_name("b", i, j));
-      pairs_.push_back({static_cast<int>(i), static_cast<int>(j), a, b});
-      program_.add_row({.name = pair_name("(6)", i, j),
-                        .lower = together ? 1.0 : 0.0,
-                        .upper = 1,
-                        .terms = {{a, 1}, {b, 1}}});
-      program_.add_row({.name = pair_name("(7a)", i, j),
-                        .upper = big - to_double(buffers[i].size) / unit,
-                        .terms = {{address_[i], 1}, {address_[j], -1}, {a, big}}});
-      program_.add_row({.name = pair_name("(7b)", i, j),
-                        .lower = to_double(buffers[j].size) / unit - big,
-                        .terms = {{address_[i], 1}, {address_[j], -1}, {b, -big}}});
-    }
+  for (const auto& [i, j] : find_pairs(buffers, options_)) {
+    const int a = program_.add_binary(pair_name("a", i, j));
+    const int b = program_.add_binary(pair_name("b", i, j));
+    pairs_.push_back({i, j, a, b});
+    program_.add_row({.name = pair_name("(6)", i, j),
+                      .lower = meet(buffers[i], buffers[j]) ? 1.0 : 0.0,
+                      .upper = 1,
+                      .terms = {{a, 1}, {b, 1}}});
+    program_.add_row({.name = pair_name("(7a)", i, j),
+                      .upper = big - to_double(buffers[i].size) / unit,
+                      .terms = {{address_[i], 1}, {address_[j], -1}, {a, big}}});
+    program_.add_row({.name = pair_name("(7b)", i, j),
+                      .lower = to_double(buffers[j].size) / unit - big,
+                      .terms = {{address_[i], 1}, {address_[j], -1}, {b, -big}}});
   }
 }
 

@@ -23,7 +23,7 @@
 namespace tidemark::planner::olla {
 
 // Buffers from the bottom up, with their offsets. Among equal lifetimes the larger goes first,
-// then the earlier. Buffers without size or life are omitted.
+// then the earlier. Buffers without size or life are omitted. O(n log n).
 std::vector<std::pair<int, Offset>> pyramid(const std::vector<Buffer>& buffers);
 
 }  // namespace tidemark::planner::olla

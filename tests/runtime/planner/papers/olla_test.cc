@@ -333,6 +333,18 @@ TEST(OllaLayout, CountsPairsAfterThePyramid) {
   }
 }
 
+// The pairs of so many buffers cannot be walked one by one: there are 10^11.
+TEST(OllaLayout, OnlyWalksThePairsThatItNeeds) {
+  constexpr int kCount = 500'000;
+  const std::vector<Buffer> buffers = many_that_nest(kCount);
+  LocationOptions options;
+  options.placed = pyramid(buffers);
+  EXPECT_EQ(options.placed.size(), static_cast<size_t>(kCount));
+  // All nest around the time at which the last one begins.
+  EXPECT_EQ(LocationProgram::term_count(buffers, options), int64_t{8} * kCount);
+  EXPECT_EQ(LocationProgram(buffers, options).program().rows.size(), 4U * kCount + 1);
+}
+
 // The least height around what is placed: taken in the order of its offsets in the best layout,
 // each buffer gets no higher if it goes to the lowest place that is free.
 Bytes least_height_around(const std::vector<Buffer>& buffers,

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <random>
@@ -13,6 +14,7 @@
 #include "runtime/planner/validator.h"
 #include "tests/runtime/planner/least_height.h"
 #include "tests/runtime/planner/papers/solvers.h"
+#include "tests/runtime/planner/problem_builder.h"
 #include "tests/runtime/planner/random_problem.h"
 #include "tests/runtime/planner/training_chain.h"
 
@@ -97,12 +99,46 @@ TEST(RoamPrograms, RunOperatorsSideBySideAsWellAsTryingEverything) {
   }
 }
 
+// The program of a leaf of some thousand operators takes gigabytes, so its size is known before
+// it is made. A solver that does not exist shows that none is called.
+TEST(RoamPrograms, OfALargeLeafAreNotWritten) {
+  // A chain, and as many operators that may run at any time before its end.
+  constexpr int kLength = 1000;
+  Problem problem;
+  StorageId last = kNone;
+  for (int i = 0; i < kLength; ++i) {
+    const StorageId next = add_storage(problem, "x", 1), side = add_storage(problem, "y", 2);
+    add_operator(problem, "chain", last == kNone ? std::vector<StorageId>() : std::vector{last},
+                 {next});
+    add_operator(problem, "side", {}, {side});
+    last = next;
+  }
+  for (StorageId side = 1; side + 2 < static_cast<StorageId>(problem.storages.size());
+       side += 2) {
+    problem.operators[problem.op_count() - 2].inputs.push_back(side);
+  }
+  const auto resident = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;  // KiB, at most so far
+  };
+  const LeafSolvers leaves =
+      program_leaves(Streams::kSeveral, {SolverKind::kHighs, "/nowhere"});
+  const auto before = resident();
+  const std::vector<int> timesteps = leaves.timesteps(problem, {});
+  EXPECT_LT(resident() - before, 100 << 10);
+  ASSERT_EQ(timesteps.size(), problem.op_count());
+  for (size_t i = 0; i < timesteps.size(); i += 2) {
+    EXPECT_EQ(timesteps[i], static_cast<int>(i / 2));
+  }
+}
+
 TEST(RoamPrograms, PlanAStepOnOneStreamAndOnSeveral) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   const Problem problem = training_chain({.layers = 4, .steps = 3}).problem;
   RoamOptions options;
   options.limits.seconds = 4;
-  options.leaf_share = 0.2;
+  options.divide_time = true;
   options.leaves = program_leaves(Streams::kOne, require_solver());
   EXPECT_THAT(violations(problem, roam(problem, options)), IsEmpty());
   options.leaves = program_leaves(Streams::kSeveral, require_solver());

@@ -116,6 +116,50 @@ TEST(UpdateScheduleTest, DelaysWhileActivationsAreThere) {
             found.phases.segment[chain.update[3].front()]);
 }
 
+// The decay needs no gradient, but runs in the segment of its update (the paper's figure 6).
+TEST(UpdateScheduleTest, MomentsDecayWithTheirUpdates) {
+  for (const bool labelled : {false, true}) {
+    const TrainingChain chain =
+        training_chain({.layers = 4, .moment = true, .labelled = labelled});
+    const Found found(chain.problem);
+    ASSERT_EQ(found.phases.branches.size(), 4U);
+    for (const UpdatePlacement placement :
+         {UpdatePlacement::kScheduled, UpdatePlacement::kAtOnce, UpdatePlacement::kLast}) {
+      Phases phases = found.phases;
+      place_updates(found.graph, {.placement = placement}, phases);
+      for (int layer = 1; layer <= 4; ++layer) {
+        const std::vector<OpId>& update = chain.update[layer];
+        for (const OpId op : update) {
+          EXPECT_EQ(phases.segment[op], phases.segment[update.back()]) << layer;
+        }
+      }
+    }
+    for (const UpdateBranch& branch : found.phases.branches) {
+      EXPECT_EQ(branch.ops.size(), 3U);
+      EXPECT_EQ(branch.first, branch.ops[1]);
+    }
+  }
+}
+
+// All updates read one counter, yet each remains a branch of its own.
+TEST(PhasesTest, ACounterOfStepsJoinsNoUpdates) {
+  TrainingChain chain = training_chain({.layers = 3, .moment = true});
+  Problem& problem = chain.problem;
+  const StorageId counter = add_storage(problem, "count", 1, Kind::kOptimizerState),
+                  counted = add_storage(problem, "count'", 1, Kind::kOptimizerState);
+  problem.storages[counter].at_start = problem.storages[counter].at_end = true;
+  problem.storages[counted].alias_of = counter;
+  add_operator(problem, "count", {counter}, {counted});
+  for (int layer = 1; layer <= 3; ++layer) {
+    problem.operators[chain.update[layer].back()].inputs.push_back(counted);
+  }
+  std::vector<size_t> sizes;
+  for (const UpdateBranch& branch : Found(problem).phases.branches) {
+    sizes.push_back(branch.ops.size());
+  }
+  EXPECT_THAT(sizes, ::testing::UnorderedElementsAre(1, 3, 3, 3));
+}
+
 TEST(UpdateScheduleTest, GradientsWaitWithTheirUpdatesIfTold) {
   const TrainingChain chain = training_chain({.layers = 4, .steps = 2});
   const Found found(chain.problem);

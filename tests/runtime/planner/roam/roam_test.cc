@@ -119,6 +119,36 @@ TEST(RoamTest, LeavesGoToTheSolverThatIsGiven) {
   EXPECT_THROW(roam(problem, options), std::logic_error);
 }
 
+// Time that early leaves do not use goes to later ones.
+TEST(RoamTest, LeavesDivideTheTimeLeft) {
+  const Problem problem = training_chain({.layers = 6, .steps = 2}).problem;
+  const double hours = 1e9;
+  std::vector<double> orders, layouts;
+  RoamOptions options;
+  options.threads = 1;
+  options.limits.seconds = 2 * hours;
+  options.subgraphs.updates = false;  // a leaf per layer
+  options.divide_time = true;
+  options.leaves.order = [&](const Problem& leaf, const Limits& limits) {
+    orders.push_back(limits.seconds / hours);
+    return program_order(leaf);
+  };
+  options.leaves.layout = [&](const LayoutLeaf& leaf, const Limits& limits) {
+    layouts.push_back(limits.seconds / hours);
+    return stacked(leaf);
+  };
+  roam(problem, options);
+  ASSERT_GT(orders.size(), 2U);
+  ASSERT_GT(layouts.size(), 2U);
+  const auto n = static_cast<double>(orders.size()), m = static_cast<double>(layouts.size());
+  for (size_t k = 0; k < orders.size(); ++k) {
+    EXPECT_NEAR(orders[k], 1 / (n - static_cast<double>(k)), 1e-6) << k;
+  }
+  for (size_t k = 0; k < layouts.size(); ++k) {
+    EXPECT_NEAR(layouts[k], 2 / (m - static_cast<double>(k)), 1e-6) << k;
+  }
+}
+
 TEST(LeafSolverTest, LayoutsUnderCeilingsAsLowAsTryingEverything) {
   std::mt19937 random(7);
   const LeafSolvers solvers = exact_leaves();
