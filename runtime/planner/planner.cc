@@ -19,15 +19,18 @@ constexpr size_t kMaxOpsForAllBaselines = 50'000;
 // A baseline counts as this many search nodes per storage.
 constexpr int64_t kBaselineNodes = 20;
 
-roam::RoamOptions roam_options(const PlannerOptions& options, const Stopwatch& watch) {
+// `gradients_wait`: for their updates, which is not in the paper. Either way may be the better.
+roam::RoamOptions roam_options(const PlannerOptions& options, const Stopwatch& watch,
+                               bool gradients_wait) {
   roam::RoamOptions roam;
   roam.limits = options.limits;
   roam.limits.seconds = std::max(0.0, watch.left()) / 2;
   roam.limits.nodes = std::min(roam.limits.nodes, roam::RoamOptions().limits.nodes);
   roam.threads = 1;  // training may go on meanwhile
-  // Not in the paper, and lower.
-  roam.updates.with_gradients = true;
-  roam.updates.delay_radius = 3;
+  if (gradients_wait) {
+    roam.updates.with_gradients = true;
+    roam.updates.delay_radius = 3;
+  }
   return roam;
 }
 
@@ -54,13 +57,17 @@ Plan plan_step(const Problem& problem, const PlannerOptions& options) {
     order = std::move(found.order);
     bound = found.bound;
     method = found.method;
-    if (found.load > bound && !limits.stopped()) {
-      // A search by segments may succeed where the search in one piece did not.
-      std::vector<OpId> by_segments = roam::roam_order(problem, roam_options(options, watch));
-      if (peak_load(problem, by_segments) < found.load) {
-        order = std::move(by_segments);
-        method = "search by segments";
-      }
+    // A search by segments may succeed where the search in one piece did not.
+    Bytes load = found.load;
+    for (const bool gradients_wait : {true, false}) {
+      if (load <= bound || limits.stopped()) break;
+      std::vector<OpId> by_segments =
+          roam::roam_order(problem, roam_options(options, watch, gradients_wait));
+      const Bytes by_segments_load = peak_load(problem, by_segments);
+      if (by_segments_load >= load) continue;
+      load = by_segments_load;
+      order = std::move(by_segments);
+      method = "search by segments";
     }
   } else {
     bound = bound_in_order(problem, order, options.in_place);
