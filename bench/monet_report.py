@@ -14,7 +14,7 @@ memory       tables 1, 3                 monet_memory.json
 search-time  tables 2, 5, 6              monet_search_time.json
 layers       figure 5                    monet_layers.json
 
-Figure 7 compares algorithms of one convolution on a GPU; ours has one algorithm for each. All times are
+Figure 7 compares algorithms of one convolution: ops_bench --benchmark_filter=algorithm. All times are
 sums of modelled operator times; nothing runs on a GPU. --nodes are evaluations of our search for each plan
 (all parts but points, ablation's best of three seeds), which give the same plans on every machine. The limits, in seconds, are for points
 and for solvers."""
