@@ -121,10 +121,9 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T, kDepth>)
 bool tensor_cores_take(const OpQuery& query, size_t at) {
   const TensorMeta &q = query.inputs[at], &k = query.inputs[at + 1];
   const bool narrow = q.dtype == DType::kBFloat16;
-  return (narrow || query.tf32) &&
-         q.shape[3] <= (narrow ? kMaxDepth<BFloat16> : kMaxDepth<float>)&&std::max(
-                           q.shape[1], k.shape[1]) <= kMaxRows &&
-         has_tensor_cores();
+  const int depth = narrow ? kMaxDepth<BFloat16> : kMaxDepth<float>;
+  return (narrow || query.tf32) && q.shape[3] <= depth &&
+         std::max(q.shape[1], k.shape[1]) <= kMaxRows && has_tensor_cores();
 }
 
 bool rows_are_aligned(const OpQuery& query, size_t at) {

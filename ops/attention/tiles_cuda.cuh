@@ -59,8 +59,9 @@ auto with_flag(bool flag, const F& f) {
 // elements.
 template <class T, class F>
 auto with_tile_depth(int64_t depth, const F& f) {
-  if constexpr (kMaxDepth < T >> 64) {
-    if (depth > 64) return f.template operator()<kMaxDepth<T>>();
+  constexpr int kLargest = kMaxDepth<T>;
+  if constexpr (kLargest > 64) {
+    if (depth > 64) return f.template operator()<kLargest>();
   }
   return f.template operator()<64>();
 }

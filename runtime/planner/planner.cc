@@ -27,10 +27,7 @@ roam::RoamOptions roam_options(const PlannerOptions& options, const Stopwatch& w
   roam.limits.seconds = std::max(0.0, watch.left()) / 2;
   roam.limits.nodes = std::min(roam.limits.nodes, roam::RoamOptions().limits.nodes);
   roam.threads = 1;  // training may go on meanwhile
-  if (gradients_wait) {
-    roam.updates.with_gradients = true;
-    roam.updates.delay_radius = 3;
-  }
+  if (gradients_wait) roam.updates = roam::gradients_that_wait();
   return roam;
 }
 

@@ -319,10 +319,7 @@ const std::vector<Ablation>& ablations() {
       {"roam-updates-apart", "updates apart from the tree",
        [](RoamOptions& o) { o.subgraphs.updates = false; }},
       {"roam-gradients-wait", "gradients made when their updates run",
-       [](RoamOptions& o) {
-         o.updates.with_gradients = true;
-         o.updates.delay_radius = 3;
-       }},
+       [](RoamOptions& o) { o.updates = gradients_that_wait(); }},
       {"roam-merged", "small leaves merged", [](RoamOptions& o) { o.subgraphs.merge = true; }},
       {"roam-in-place", "in place", [](RoamOptions& o) { o.in_place = true; }},
   };

@@ -41,6 +41,14 @@ struct UpdateOptions {
   bool with_gradients = false;
 };
 
+// Gradients wait with their updates, which suits a smaller radius.
+inline UpdateOptions gradients_that_wait() {
+  UpdateOptions options;
+  options.delay_radius = 3;
+  options.with_gradients = true;
+  return options;
+}
+
 // Moves the operators of branches, and those after them, to later segments in `phases.segment`.
 void place_updates(const OrderGraph& graph, const UpdateOptions& options, Phases& phases);
 

@@ -5,9 +5,6 @@
 //
 // Bytes are those that threads ask for; caches may have them. Shapes are as in networks, but
 // for fewer rows: counts are proportional to these.
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -26,6 +23,7 @@
 #include "ops/pool/max_pool2d.h"
 #include "ops/random/random.h"
 #include "tests/ops/ptx/guarded_kernels.h"
+#include "tests/support/ptx/block.h"
 #include "tests/support/ptx/library.h"
 #include "tests/support/values.h"
 
@@ -138,14 +136,6 @@ std::vector<Case> cases() {
   return all;
 }
 
-std::string readable(const std::string& mangled) {
-  int status = 0;
-  char* const name = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  std::string result = status == 0 ? name : mangled;
-  std::free(name);
-  return result;
-}
-
 void settle() { Session::current().device().synchronize_all(); }
 
 int run() {
@@ -165,7 +155,7 @@ int run() {
     settle();
     for (const auto& [kernel, counts] : library.take_counts()) {
       rows.push_back({{"call", c.name},
-                      {"kernel", readable(kernel)},
+                      {"kernel", ptx::readable(kernel)},
                       {"read", counts.read},
                       {"written", counts.written},
                       {"flops", counts.flops},

@@ -3,13 +3,18 @@
 // Threads: functions without state.
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "runtime/planner/lifetimes.h"
 #include "runtime/planner/roam/leaf_solver.h"
+#include "runtime/planner/validator.h"
 
 namespace tidemark::planner::roam {
 
@@ -50,6 +55,24 @@ inline LayoutLeaf random_leaf(std::mt19937& random) {
     leaf.ceilings.push_back(i < count / 2 ? stacked : Bytes(INT64_MAX));
   }
   return leaf;
+}
+
+// Of random leaves, some of which must be higher than their load.
+inline void expect_least_heights(const LeafSolvers& solvers, const Limits& limits) {
+  std::mt19937 random(7);
+  int lifted = 0;
+  for (int round = 0; round < 300; ++round) {
+    const LayoutLeaf leaf = random_leaf(random);
+    const Offsets offsets = solvers.layout(leaf, limits);
+    const Bytes top = height(leaf.buffers, offsets);
+    EXPECT_THAT(layout_violations(leaf.buffers, offsets, top), ::testing::IsEmpty()) << round;
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      EXPECT_LE(offsets[i] + leaf.buffers[i].size, Offset() + leaf.ceilings[i]) << round;
+    }
+    EXPECT_EQ(top.count(), least_height(leaf)) << round;
+    lifted += top > max_load(leaf.buffers) ? 1 : 0;
+  }
+  EXPECT_GT(lifted, 0);
 }
 
 }  // namespace tidemark::planner::roam

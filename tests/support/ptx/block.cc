@@ -33,14 +33,6 @@ Space space_of(uint64_t generic) {
   }
 }
 
-std::string readable(const std::string& mangled) {
-  int status = 0;
-  char* const name = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  std::string result = status == 0 ? name : mangled;
-  std::free(name);
-  return result;
-}
-
 std::string hexadecimal(uint64_t value) {
   std::ostringstream out;
   out << "0x" << std::hex << value;
@@ -69,6 +61,14 @@ bool within(uint64_t at, int64_t bytes, int64_t size) {
 }
 
 }  // namespace
+
+std::string readable(const std::string& mangled) {
+  int status = 0;
+  char* const name = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string result = status == 0 ? name : mangled;
+  std::free(name);
+  return result;
+}
 
 Block::Block(const Kernel& kernel, const Extents& grid, const Extents& threads,
              std::vector<std::byte> parameters, const GlobalMemory& global)

@@ -19,6 +19,9 @@
 
 namespace tidemark::ptx {
 
+// A kernel's name as in C++; `mangled` itself if it is no such name.
+std::string readable(const std::string& mangled);
+
 struct Extents {
   uint32_t x = 1, y = 1, z = 1;
   int64_t count() const { return int64_t{x} * y * z; }

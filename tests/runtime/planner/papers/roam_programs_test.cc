@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <random>
 
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/graph.h"
@@ -38,21 +37,7 @@ TEST(RoamPrograms, OrderALeafAsWellAsTryingEverything) {
 
 TEST(RoamPrograms, LayALeafOutAsLowAsTryingEverything) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
-  const LeafSolvers leaves = program_leaves(Streams::kOne, require_solver());
-  std::mt19937 random(7);  // as for the exact search
-  int lifted = 0;
-  for (int round = 0; round < 300; ++round) {
-    const LayoutLeaf leaf = random_leaf(random);
-    const Offsets offsets = leaves.layout(leaf, {});
-    const Bytes top = height(leaf.buffers, offsets);
-    EXPECT_THAT(layout_violations(leaf.buffers, offsets, top), IsEmpty()) << round;
-    for (size_t i = 0; i < offsets.size(); ++i) {
-      EXPECT_LE(offsets[i] + leaf.buffers[i].size, Offset() + leaf.ceilings[i]) << round;
-    }
-    EXPECT_EQ(top.count(), least_height(leaf)) << round;
-    lifted += top > max_load(leaf.buffers) ? 1 : 0;
-  }
-  EXPECT_GT(lifted, 0);
+  expect_least_heights(program_leaves(Streams::kOne, require_solver()), {});
 }
 
 // The load of these timesteps.
