@@ -63,12 +63,16 @@ int run(int argc, char** argv) {
       format_bytes(program_order_peak(reordered(trace, updates_first(trace)))));
 
   for (int a = kFirstPercent; a < argc; ++a) {
-    const PlanLimits limits{.space = Bytes(peak.count() / 100 * std::atoll(argv[a])),
-                            .tier_space = tier ? Bytes(int64_t{1} << 40) : Bytes(0),
-                            .out_bandwidth = profile.offload_bandwidth,
-                            .in_bandwidth = profile.reload_bandwidth,
-                            .latency = profile.transfer_latency,
-                            .move_bandwidth = profile.memory_bandwidth / 2};
+    const PlanLimits limits{
+        .space = Bytes(peak.count() / 100 * std::atoll(argv[a])),
+        .tier_space = tier ? Bytes(int64_t{1} << 40) : Bytes(0),
+        .out_bandwidth = profile.offload_bandwidth,
+        .in_bandwidth = profile.reload_bandwidth,
+        .out_beside_bandwidth = profile.duplex_offload_bandwidth,
+        .in_beside_bandwidth = profile.duplex_reload_bandwidth,
+        .latency = profile.transfer_latency,
+        .move_bandwidth = profile.memory_bandwidth * profile.memory_efficiency / 2,
+        .least_move = profile.kernel_floor};
     const auto search = [&](const std::vector<std::vector<uint32_t>>& orders) {
       Row row;
       const auto probes = probe_releases(trace, limits, {}, orders, effort, &row.work);
@@ -77,7 +81,7 @@ int run(int argc, char** argv) {
       if (!found) return row;
       const auto wrong = schedule_violations(trace, limits, found->schedule, 1);
       TIDEMARK_CHECK(wrong.empty(), "a schedule is valid: " + wrong.front());
-      const Nanos time = time_with_moves(found->schedule, limits);
+      const Nanos time = found->schedule.time;
       row.overhead = fmt::format(
           "+{:.2f} %{}",
           100 *

@@ -357,7 +357,11 @@ PlanLimits limits_of(const Flags& flags, Bytes peak = Bytes(0)) {
           .tier_space = Bytes(int64_t{1} << 61),
           .out_bandwidth = profile.offload_bandwidth,
           .in_bandwidth = profile.reload_bandwidth,
-          .latency = profile.transfer_latency};
+          .out_beside_bandwidth = profile.duplex_offload_bandwidth,
+          .in_beside_bandwidth = profile.duplex_reload_bandwidth,
+          .latency = profile.transfer_latency,
+          .move_bandwidth = profile.memory_bandwidth * profile.memory_efficiency / 2,
+          .least_move = profile.kernel_floor};
 }
 
 int run_show(const Flags& flags) {
@@ -393,9 +397,8 @@ int run_graph(const Flags& flags) {
     return kDone;
   }
   if (flags.budget) {
-    PlanLimits space = limits_of(flags, program_order_peak(graph));
+    const PlanLimits space = limits_of(flags, program_order_peak(graph));
     if (space.space == Bytes(0)) throw UsageError("--budget: a budget must be positive");
-    space.move_bandwidth = load_profile(flags.capture.profile).memory_bandwidth / 2;
     return plan_step_rematerialization(
         graph, {name, space, foreign, flags.save_schedule, flags.limits, flags.method});
   }

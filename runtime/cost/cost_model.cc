@@ -21,8 +21,12 @@ constexpr double kUnmeasuredShare = 0.35;
 }  // namespace
 
 CostModel::CostModel(const DeviceProfile& profile) : profile_(profile), entries_(1) {
-  offload_.bandwidth = profile.offload_bandwidth;
-  reload_.bandwidth = profile.reload_bandwidth;
+  const auto set = [](Link& link, double alone, double beside) {
+    link.bandwidth = link.alone = alone;
+    if (beside > 0) link.beside = std::min(1.0, beside / alone);
+  };
+  set(offload_, profile.offload_bandwidth, profile.duplex_offload_bandwidth);
+  set(reload_, profile.reload_bandwidth, profile.duplex_reload_bandwidth);
 }
 
 Nanos CostModel::modelled(const OpCost& cost) const {
@@ -57,7 +61,7 @@ void CostModel::use(std::shared_ptr<const CostTable> table) {
   given_ = std::move(table);
   const auto set = [](Link& link, const std::optional<double>& bandwidth) {
     if (!bandwidth) return;
-    link.bandwidth = *bandwidth;
+    link.bandwidth = link.alone = *bandwidth;
     link.measured = true;
   };
   set(offload_, given_->offload_bandwidth);
@@ -110,7 +114,8 @@ void CostModel::measured_op(CostKey key, Nanos time) {
   least = least == Nanos(0) ? time : std::min(least, time);
 }
 
-void CostModel::measured_copy(StreamId stream, Bytes bytes, Nanos time) {
+void CostModel::measured_copy(StreamId stream, Bytes bytes, Nanos start, Nanos end) {
+  const Nanos time = end - start;
   if (stream == StreamId::kCompute || time <= Nanos(0)) return;
   Link& link = stream == StreamId::kOffload ? offload_ : reload_;
   // The latency is priced separately. At least half of the time counts as moving, in case the
@@ -119,6 +124,7 @@ void CostModel::measured_copy(StreamId stream, Bytes bytes, Nanos time) {
   const auto count = static_cast<double>(bytes.count());
   link.bytes += count;
   link.seconds += to_seconds(moving);
+  link.moving.push_back({end - moving, end});
   if (count >= kEnoughBytes) {
     link.fastest_now = std::max(link.fastest_now, count / to_seconds(moving));
   }
@@ -132,14 +138,40 @@ void CostModel::end_step(bool use) {
     }
     entry.measured = Nanos(0);
   }
+  const double both = seconds_of_both(offload_.moving, reload_.moving);
   for (Link* link : {&offload_, &reload_}) {
     if (use && link->bytes >= kEnoughBytes && link->seconds > 0) {
       link->bandwidth = link->bytes / link->seconds;
       link->measured = true;
-      link->fastest = std::max(link->fastest, link->fastest_now);
+      link->fastest = std::max({link->fastest, link->fastest_now, link->bandwidth});
+      // As if `beside` held whenever both were busy. A link may slow down only the copy that
+      // began later, so the rate would be too high; no copy was faster than the fastest.
+      const double slow = std::min(both, link->seconds) * (1 - link->beside);
+      link->alone = std::min(link->fastest, link->bytes / (link->seconds - slow));
     }
     link->bytes = link->seconds = link->fastest_now = 0;
+    link->moving.clear();
   }
+}
+
+// For how long both directions were busy.
+double CostModel::seconds_of_both(const std::vector<Interval>& a,
+                                  const std::vector<Interval>& b) {
+  Nanos both{0};
+  for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    const Nanos start = std::max(a[i].start, b[k].start), end = std::min(a[i].end, b[k].end);
+    if (start < end) both += end - start;
+    a[i].end < b[k].end ? ++i : ++k;
+  }
+  return to_seconds(both);
+}
+
+LinkRates CostModel::link_rates() const {
+  return {.out = offload_.alone,
+          .in = reload_.alone,
+          .out_beside = offload_.alone * offload_.beside,
+          .in_beside = reload_.alone * reload_.beside,
+          .latency = profile_.transfer_latency};
 }
 
 }  // namespace tidemark

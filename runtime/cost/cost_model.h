@@ -7,6 +7,9 @@
 // a step's end, so that decisions within a step depend on the program alone. Transfers are
 // treated the same way: first the profile's link, then the measured one.
 //
+// A copy beside one in the other direction may be slower; DeviceProfile says by how much. The
+// rate of offload_time() and reload_time() is the average over all copies, LinkRates has both.
+//
 // Costs exclude pinning host memory (DeviceProfile::pin_bandwidth). Pinning is paid once per
 // piece of host memory; a policy that included it in c_s would evict in the first step, never
 // pin, and go on evicting.
@@ -38,6 +41,14 @@ struct OpCost {
   // Inputs are bfloat16, and run at the profile's rate for it. (A chip without bfloat16 has a
   // substitute rate in its profile: data/profiles.)
   bool bfloat16 = false;
+};
+
+// Bytes per second each way, alone and beside a copy the other way. Each copy takes `latency`
+// more.
+struct LinkRates {
+  double out = 0, in = 0;
+  double out_beside = 0, in_beside = 0;
+  Nanos latency{0};
 };
 
 using CostKey = uint32_t;  // from CostModel::key(); 0: none
@@ -74,6 +85,8 @@ class CostModel {
   // direction is busy.
   double fastest_offload() const { return std::max(offload_.fastest, offload_.bandwidth); }
   double fastest_reload() const { return std::max(reload_.fastest, reload_.bandwidth); }
+  // For planners: what a copy takes alone on the link, and beside one in the other direction.
+  LinkRates link_rates() const;
   // A move within the device, which reads and writes each byte.
   Nanos move_time(Bytes bytes) const { return modelled({0, 2 * bytes, false}); }
   // DELTA's c_s = m / b, both ways. b is the measured bandwidth or, before measurements, 35 %
@@ -82,10 +95,11 @@ class CostModel {
   // The same, always at 35 % of the profile's bandwidth.
   Nanos unmeasured_swap_time(Bytes bytes) const;
 
-  // Collects measurements during a step. A copy's stream is kOffload or kReload; key 0, other
-  // streams and times of 0 are ignored.
+  // Collects measurements during a step. A copy's stream is kOffload or kReload, and copies of
+  // one stream come in the order in which they ran; key 0, other streams and times of 0 are
+  // ignored.
   void measured_op(CostKey key, Nanos time);
-  void measured_copy(StreamId stream, Bytes bytes, Nanos time);
+  void measured_copy(StreamId stream, Bytes bytes, Nanos start, Nanos end);
   // Ends a step: applies its measurements, or with `use` false discards them after counting.
   void end_step(bool use);
 
@@ -97,14 +111,22 @@ class CostModel {
     bool was_measured = false;
     std::string name{};
   };
-  struct Link {
-    double bandwidth = 0;  // bytes per second
-    bool measured = false;
-    double bytes = 0;  // this step
-    double seconds = 0;
-    double fastest = 0;      // of copies of at least 1 MiB, in steps that were used
-    double fastest_now = 0;  // in this step
+  struct Interval {
+    Nanos start, end;
   };
+  struct Link {
+    double bandwidth = 0;  // bytes per second, the average over copies
+    double alone = 0;      // the same while the other direction is idle
+    double beside = 1;     // the share of `alone` that is left while it is busy
+    bool measured = false;
+    double fastest = 0;  // of copies of at least 1 MiB, in steps that were used
+    // In this step:
+    double bytes = 0;
+    double seconds = 0;
+    double fastest_now = 0;
+    std::vector<Interval> moving{};
+  };
+  static double seconds_of_both(const std::vector<Interval>& a, const std::vector<Interval>& b);
   Nanos transfer_time(Bytes bytes, const Link& link, double share) const;
 
   Nanos floor_of(CostKey key) const { return key == 0 ? Nanos(0) : profile_.kernel_floor; }

@@ -11,7 +11,6 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
 #include "runtime/core/processors.h"
-#include "runtime/cost/link_rate.h"
 #include "runtime/planner/bounds/any_order_bound.h"
 #include "runtime/planner/bounds/time_bound.h"
 #include "runtime/planner/from_trace.h"
@@ -618,17 +617,20 @@ void StepPlanner::give_up(Program& program, const std::string& why) {
 // --- limits ---
 
 PlanLimits StepPlanner::limits() const {
-  const auto [out, in] = link_rates(costs_);
+  const LinkRates link = costs_.link_rates();
   PlanLimits limits;
   limits.space = capacity();
   limits.tier_space = residency_.view().tier_space();
-  limits.latency = out.latency;
-  limits.out_bandwidth = out.bytes_per_second;
-  limits.in_bandwidth = in.bytes_per_second;
+  limits.latency = link.latency;
+  limits.out_bandwidth = link.out;
+  limits.in_bandwidth = link.in;
+  limits.out_beside_bandwidth = link.out_beside;
+  limits.in_beside_bandwidth = link.in_beside;
   constexpr Bytes kMoved{1 << 30};
   const Nanos move_time = costs_.move_time(kMoved);
   limits.move_bandwidth =
       static_cast<double>(kMoved.count()) / static_cast<double>(move_time.count()) * 1e9;
+  limits.least_move = costs_.move_time(Bytes(0));
   return limits;
 }
 

@@ -116,19 +116,24 @@ class Writer {
 
 }  // namespace
 
-void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace) {
+void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace, Bytes space) {
   const std::vector<Schedule::Block>& blocks = unplaced.schedule.blocks;
   std::unordered_map<uint32_t, Offset> at;
   Offset to(0);
-  for (const bool stays : {true, false}) {
+  const auto put = [&](auto wanted) {
     for (uint32_t b = 0; b < unplaced.schedule.initial_blocks; ++b) {
       const uint32_t storage = blocks[b].storage;
       const bool foreign = storage >= trace.storages.size();
-      if ((foreign || trace.storages[storage].at_end) != stays) continue;
+      if (!wanted(foreign || trace.storages[storage].at_end, is_small(blocks[b].size, space))) {
+        continue;
+      }
       at[storage] = to;
       to = to + blocks[b].size;
     }
-  }
+  };
+  put([](bool stays, bool small) { return stays && small; });
+  put([](bool stays, bool small) { return stays && !small; });
+  put([](bool stays, bool) { return !stays; });
   for (const Schedule::Block& block : blocks) {
     const auto place = at.find(block.storage);
     unplaced.preferred.push_back(place == at.end() ? std::nullopt
@@ -136,8 +141,12 @@ void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace) {
   }
 }
 
-Nanos time_with_moves(const Schedule& schedule, const PlanLimits& limits) {
-  return schedule.time + limits.move_time(schedule.moved);
+Nanos time_between_steps(const Schedule& schedule, const PlanLimits& limits) {
+  Bytes moved = schedule.moved;
+  for (const Schedule::Instruction& it : schedule.code) {
+    if (it.what == Schedule::Do::kMove) moved -= schedule.blocks[it.first_block].size;
+  }
+  return moved > Bytes(0) ? limits.move_time(moved) : Nanos(0);
 }
 
 std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const PlanLimits& limits,
@@ -181,6 +190,7 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
   }
   // Where moves take no time, a wait is never worth it.
   const bool may_wait = std::isfinite(limits.move_bandwidth);
+  if (may_wait) problem.fee = limits.moved_in(limits.least_move);
   for (size_t i = 0; may_wait && i < unplaced.issued.size(); ++i) {
     problem.clock.insert(problem.clock.end(), static_cast<size_t>(scale),
                          limits.moved_in(unplaced.issued[i]));
@@ -196,7 +206,12 @@ std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const Pla
   effort.nodes = nodes;
   const auto layout = lay_out_moving(problem, effort);
   if (!layout) return std::nullopt;
-  return Writer(schedule, buffers, *layout, scale).run();
+  Schedule placed = Writer(schedule, buffers, *layout, scale).run();
+  placed.time += time_between_steps(placed, limits);
+  for (const Move& move : layout->moves) {
+    placed.time += limits.move_time(problem.buffers[move.buffer].size);
+  }
+  return placed;
 }
 
 }  // namespace tidemark::planner

@@ -36,17 +36,19 @@ struct UnplacedSchedule {
   std::vector<std::optional<Offset>> preferred;
 };
 
-// Puts persistent storages at the lower end, in their order, so that steps of this and other
-// programs can follow without moves; storages freed in this step lie above them.
-void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace);
+// Puts persistent storages at the lower end, those that are small in an arena of `space` first
+// and otherwise in their order, so that steps of this and other programs can follow without
+// moves; storages freed in this step lie above them.
+void prefer_initial_places(UnplacedSchedule& unplaced, const StepTrace& trace, Bytes space);
 
 // The schedule with offsets and any moves; sets `peak`, `moved` and `placed`. None if no layout
 // within limits.space was found. `nodes`: steps of search; the layout depends on nothing else.
-// Scratch blocks are never moved. `time` is unchanged: it excludes moves and their waits.
+// Scratch blocks are never moved. Moves are added to `time`, waits for them are not.
 std::optional<Schedule> place_blocks(const UnplacedSchedule& unplaced, const PlanLimits& limits,
                                      int64_t nodes);
 
-// The expected time including moves, also those before the next step.
-Nanos time_with_moves(const Schedule& schedule, const PlanLimits& limits);
+// The time of moves after the step, which put blocks back to where the next one expects them.
+// simulate() does not know of them.
+Nanos time_between_steps(const Schedule& schedule, const PlanLimits& limits);
 
 }  // namespace tidemark::planner

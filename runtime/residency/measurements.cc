@@ -28,7 +28,9 @@ void Measurements::take_completions() {
     Work& work = works_[done.tag - first_];
     const Nanos time = done.end - done.start;
     if (work.key) context_.costs.measured_op(work.key, time);
-    if (work.copied > Bytes(0)) context_.costs.measured_copy(done.stream, work.copied, time);
+    if (work.copied > Bytes(0)) {
+      context_.costs.measured_copy(done.stream, work.copied, done.start, done.end);
+    }
     if (std::exchange(work.recomputed, false)) context_.stats.recompute_time += time;
   }
 }

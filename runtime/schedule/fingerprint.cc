@@ -25,8 +25,11 @@ uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
   add(hash, limits.tier_space);
   add(hash, limits.out_bandwidth);
   add(hash, limits.in_bandwidth);
+  add(hash, limits.out_beside_bandwidth);
+  add(hash, limits.in_beside_bandwidth);
   add(hash, limits.latency);
   add(hash, limits.move_bandwidth);
+  add(hash, limits.least_move);
   hash.add(foreign.size());
   for (const Bytes size : foreign) add(hash, size);
   hash.add(static_cast<uint64_t>(work));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/schedule/free_bytes.h"
+#include "runtime/schedule/link.h"
 #include "runtime/schedule/storage_state.h"
 
 namespace tidemark {
@@ -19,6 +20,7 @@ class Simulator {
         limits_(limits),
         s_(schedule),
         count_(limits.space),
+        link_(limits),
         storages_(trace.storages.size() + schedule.foreign.size()),
         block_free_(schedule.blocks.size()) {}
 
@@ -156,21 +158,19 @@ class Simulator {
   }
 
   void copy_in(uint32_t storage, uint32_t block, Nanos start) {
-    link_in_ = std::max(link_in_, start) + limits_.in_time(size(storage));
-    enter(storage, block, link_in_);
-    used(block, link_in_);
+    const Nanos ready = link_.in(size(storage), start);
+    enter(storage, block, ready);
+    used(block, ready);
   }
 
   void copy_out(uint32_t storage) {
     State& state = storages_[storage];
     if (state.has_copy()) return;
-    const Nanos takes = limits_.out_time(size(storage));
-    link_out_ = std::max({link_out_, state.ready, issued_}) + takes;
-    cost_.copied += takes;
+    cost_.copied += limits_.out_time(size(storage));
     state.copy_out();
-    state.copy_ready = link_out_;
+    state.copy_ready = link_.out(size(storage), std::max(state.ready, issued_));
     tier_ += size(storage);
-    used(state.block, link_out_);
+    used(state.block, state.copy_ready);
   }
 
   void drop_copy(uint32_t storage) {
@@ -218,10 +218,11 @@ class Simulator {
   const Schedule& s_;
   simulator::FreePlaces places_;
   simulator::FreeCount count_;
+  Link link_;
   std::vector<State> storages_;
   std::vector<Nanos> block_free_;  // when its last user so far is done
   Bytes live_{0}, tier_{0};
-  Nanos compute_{0}, link_out_{0}, link_in_{0};
+  Nanos compute_{0};
   Nanos issued_{0};  // nothing that is issued now starts before
   ScheduleCost cost_;
 };

@@ -10,6 +10,7 @@
 //   out      once its last write or its copy in is done, and the outward link is free
 //   in       once its copy out is done, its bytes are free, and the inward link is free
 //   upload   as a copy in, but not before compute reaches it: the program brings the data then
+// Where the two directions slow each other down (PlanLimits), link.h says how.
 // Nothing after a read in the code starts before compute has reached the read.
 //
 // Bytes are free once compute has finished with them and no copy reads or writes them. In a
@@ -32,7 +33,7 @@ struct ScheduleCost {
   Nanos time{0};        // compute, from the first operator to the step's end
   Nanos recomputed{0};  // part of `time` spent in recomputations
   Nanos waited{0};      // part of `time` spent waiting for copies
-  Nanos copied{0};      // link busy, both directions, without uploads
+  Nanos copied{0};      // copies in both directions, without uploads, as if each ran alone
   Bytes peak{0};        // highest end of a block, or, if not placed, most bytes at once
   Bytes tier_peak{0};   // most bytes of valid copies at once
   bool operator==(const ScheduleCost&) const = default;

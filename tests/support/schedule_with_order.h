@@ -65,7 +65,7 @@ inline std::optional<Schedule> schedule_with(
   std::optional<Schedule> schedule = unplaced.schedule;
   schedule->peak = schedule->peak_bound = max_resident(*schedule);
   if (with_places) {
-    planner::prefer_initial_places(unplaced, step);
+    planner::prefer_initial_places(unplaced, step, limits.space);
     schedule = planner::place_blocks(
         unplaced, limits, 50 * static_cast<int64_t>(unplaced.schedule.blocks.size()));
     if (!schedule) return std::nullopt;

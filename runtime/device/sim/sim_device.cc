@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/busy_time.h"
 #include "runtime/core/errors.h"
 #include "runtime/device/device.h"
-#include "runtime/device/sim/busy_time.h"
 #include "runtime/device/sim/timeline.h"
 
 namespace tidemark {

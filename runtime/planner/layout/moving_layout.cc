@@ -6,6 +6,7 @@
 
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/layout/moving_pass.h"
+#include "runtime/planner/layout/small_apart.h"
 
 namespace tidemark::planner {
 namespace {
@@ -164,6 +165,11 @@ class MovingSearch {
 
 std::optional<MovingLayout> lay_out_moving(const MovingProblem& problem, const Limits& limits) {
   if (max_load(problem.buffers) > align_down(problem.capacity)) return std::nullopt;
+  if (const SmallApart apart(problem); apart.fits()) {
+    if (auto layout = MovingSearch(apart.rest(), limits).run()) {
+      return apart.join(std::move(*layout));
+    }
+  }
   return MovingSearch(problem, limits).run();
 }
 

@@ -47,11 +47,18 @@ struct MovingProblem {
   // otherwise have to move it back.
   std::vector<std::optional<Offset>> preferred_offsets;
   Bytes capacity{0};
+  // What a move costs beside its bytes, as bytes that could be moved meanwhile; 0: little.
+  Bytes fee{0};
   // Per time: the bytes that could be moved until then, so that waits and moves have one unit.
   // REQUIRES: not empty if an interval in `pinned` has an end to wait for; such intervals begin
   // at 0 or later.
   std::vector<Bytes> clock;
 };
+
+// Buffers that are small beside the capacity lie apart from the others, where they never move:
+// at the lower end if they prefer offsets below those of all others, and else, without a
+// preferred offset, at the upper end.
+constexpr bool is_small(Bytes size, Bytes capacity) { return size * 2000 < capacity; }
 
 // A move to space that is free except for the buffer's own, which it may overlap if `to` is
 // lower.

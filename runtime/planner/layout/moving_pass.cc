@@ -11,7 +11,8 @@
 namespace tidemark::planner {
 namespace {
 
-// Issuing a move costs about as much as moving this small a share (1/n) of the capacity.
+// If the problem does not say it: issuing a move costs as much as moving this small a share
+// (1/n) of the capacity.
 constexpr int64_t kFeeShare = 4096;
 
 // Leaving a byte without a place costs as much as moving this many, and more than any wait.
@@ -69,7 +70,7 @@ bool MovingPass::Run::better_than(const Run& other) const {
 MovingPass::MovingPass(const MovingProblem& problem)
     : problem_(problem),
       top_(Offset() + align_down(problem.capacity)),
-      fee_(problem.capacity.count() / kFeeShare),
+      fee_(std::max(problem.fee, Bytes(problem.capacity.count() / kFeeShare))),
       first_time_(std::numeric_limits<int64_t>::max()),
       last_time_(std::numeric_limits<int64_t>::min()),
       begin_event_(problem.buffers.size()),

@@ -60,14 +60,13 @@ class ReleasePlanner {
       const Schedule& unplaced = found.unplaced.schedule;
       if (stopped()) return std::nullopt;
       if (!found.possible || unplaced.shortfall > Bytes(0)) break;
-      if (best && unplaced.time >= time_with_moves(best->schedule, limits_)) break;
+      if (best && unplaced.time >= best->schedule.time) break;
       auto placed = lay_out(found.unplaced);
       if (!placed) continue;
-      const Nanos price = time_with_moves(*placed, limits_) - unplaced.time;
+      const Nanos price = placed->time - unplaced.time;
       const bool cheap = static_cast<double>(price.count()) <=
                          kCheap * static_cast<double>(step_.duration.count());
-      if (!best ||
-          time_with_moves(*placed, limits_) < time_with_moves(best->schedule, limits_)) {
+      if (!best || placed->time < best->schedule.time) {
         best = ReleaseSchedule{std::move(*placed), std::move(found.releases)};
       }
       if (cheap) break;
@@ -159,7 +158,7 @@ class ReleasePlanner {
     Schedule& schedule = found.unplaced.schedule;
     schedule.method = "releases found by a search";
     schedule.peak = schedule.peak_bound = max_resident(schedule);
-    if (found.possible) prefer_initial_places(found.unplaced, trace_);
+    if (found.possible) prefer_initial_places(found.unplaced, trace_, limits_.space);
     return found;
   }
 
@@ -169,16 +168,11 @@ class ReleasePlanner {
                           static_cast<int64_t>(unplaced.schedule.blocks.size());
     work_ += nodes * kCallsPerNode;
     auto placed = place_blocks(unplaced, limits_, nodes);
-    if (placed) placed->time = simulate(trace_, limits_, *placed).time - moving_time(*placed);
-    return placed;
-  }
-  Nanos moving_time(const Schedule& schedule) const {
-    Nanos time{0};
-    for (const Schedule::Instruction& it : schedule.code) {
-      if (it.what == Schedule::Do::kMove)
-        time += limits_.move_time(schedule.blocks[it.first_block].size);
+    if (placed) {
+      placed->time =
+          simulate(trace_, limits_, *placed).time + time_between_steps(*placed, limits_);
     }
-    return time;
+    return placed;
   }
 
   const StepTrace trace_;

@@ -33,12 +33,14 @@ constexpr double kPriceOnTheWay = 16;
 // Pairs tried per gap, none of them better, before the descent ends.
 constexpr size_t kPairs = 100;
 
-// Annealing: how much worse a change may be, as a share of the step, at the start and at the
-// end; how many changes are tried per gap at most; how many of them change many gaps at once;
-// and by how much a step must exceed its time in ample space to be worth it.
+// Annealing: in how many rounds, each from the best plan so far; how much worse a change may
+// be, as a share of the step, at a round's start and at its end; how many changes are tried per
+// gap at most, in a round; how many of them change many gaps at once; and by how much a step
+// must exceed its time in ample space to be worth it.
+constexpr int64_t kRounds = 4;
 constexpr double kHot = 1e-3;
 constexpr double kCold = 1e-5;
-constexpr int64_t kTries = 250;
+constexpr int64_t kTries = 63;
 constexpr double kShareOfLayers = 0.3;
 constexpr double kWorthIt = 0.005;
 
@@ -77,7 +79,6 @@ class Search {
     if (cost(kAny) >= least_) choices_ = std::move(best);
     least_ = cost(kAny);
     if (outcome_.shortfall == Bytes(0)) anneal(left);
-    cost(kAny);
     return {plan_, outcome_, calls_};
   }
 
@@ -195,6 +196,12 @@ class Search {
   // --- annealing ---
 
   void anneal(int64_t effort) {
+    for (int64_t k = 0; k < kRounds; ++k) {
+      anneal_once(effort / kRounds);
+      cost(kAny);
+    }
+  }
+  void anneal_once(int64_t effort) {
     const Nanos longer = outcome_.time - step_.duration;
     const auto duration = static_cast<double>(step_.duration.count());
     const bool worth_it = static_cast<double>(longer.count()) >= kWorthIt * duration;

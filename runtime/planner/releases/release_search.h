@@ -1,8 +1,8 @@
 // Improves releases by simulating the step. The first phase is a downhill search: it changes
 // one decision, or two that overlap in time, and keeps cheaper results until no change helps.
-// The second phase is simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983). It also
-// changes decisions about all layers of a kind at once, because a change that helps all layers
-// seldom helps one alone.
+// The second phase is simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983), in rounds
+// that each begin with the best plan so far. It also changes decisions about all layers of a
+// kind at once, because a change that helps all layers seldom helps one alone.
 //
 // A change is dropped as soon as its simulation costs too much. The result is the same on every
 // machine, because the limit is the number of simulated calls.

@@ -69,7 +69,7 @@ class OrderTrials {
   // A shortfall counts as copied out and in again.
   Nanos time_of(const OrderedReleases& found) const {
     const Schedule& schedule = found.schedule;
-    Nanos time = time_with_moves(schedule, limits_);
+    Nanos time = schedule.time;
     if (schedule.shortfall > Bytes(0)) {
       time += limits_.out_time(schedule.shortfall) + limits_.in_time(schedule.shortfall);
     }

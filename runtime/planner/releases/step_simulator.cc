@@ -68,12 +68,14 @@ StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
       calls_(static_cast<uint32_t>(step.calls.size())),
       between_moments_(calls_ / kMoments + 1),
       space_(limits.space.count()),
+      idle_(limits),
       link_price_(1e9 / limits.out_bandwidth + 1e9 / limits.in_bandwidth),
       away_between_(cannot_stay_between(step, limits.space)),
       shortfall_price_(link_price_),
       writes_(step.calls.size()),
       next_uses_(step.calls.size()),
-      seen_(step.calls.size()) {
+      seen_(step.calls.size()),
+      link_(idle_) {
   for (uint32_t i = 0; i < step.items.size(); ++i) {
     const StepTable::Item& item = step.items[i];
     bytes_.push_back(item.bytes.count());
@@ -203,7 +205,7 @@ void StepSimulator::begin() {
   outcome_ = {};
   live_ = short_by_ = 0;
   now_ = 0;
-  link_out_ = link_in_ = Nanos(0);
+  link_ = idle_;
   evictable_.clear();
   evicted_.clear();
   leaving_.clear();
@@ -267,10 +269,9 @@ void StepSimulator::free_after(uint32_t op) {
 void StepSimulator::upload(uint32_t op) {
   const uint32_t item = trace_.ops[op].outputs.front();
   take_space(bytes(item));
-  link_in_ = std::max(link_in_, outcome_.time) + in_time_[item];
   items_[item].take_block();
   items_[item].coming = true;
-  items_[item].ready = link_in_;
+  items_[item].ready = link_.in(step_.items[item].bytes, outcome_.time);
   add(Do::kUpload, op);
   if (writer_) writer_->take(item, step_.items[item].bytes);
   pin_copy(item);
@@ -439,6 +440,7 @@ void StepSimulator::issue(uint32_t call, bool again) {
   }
   outcome_.time += it.cost;
   if (again) outcome_.recomputed += it.cost;
+  link_.forget_before(outcome_.time);
 }
 
 // Waits for the item if it is on its way or on a tier.
@@ -455,11 +457,10 @@ void StepSimulator::copy_in(uint32_t item) {
   add(Do::kCopyIn, item);
   if (writer_) writer_->take(item, step_.items[item].bytes);
   State& state = items_[item];
-  link_in_ = std::max({link_in_, outcome_.time, state.ready}) + in_time_[item];
   outcome_.copied += in_time_[item];
   state.take_block();
   state.coming = true;
-  state.ready = link_in_;
+  state.ready = link_.in(step_.items[item].bytes, std::max(outcome_.time, state.ready));
   pin_copy(item);
 }
 
@@ -609,10 +610,9 @@ void StepSimulator::copy_out(uint32_t item) {
   State& state = items_[item];
   if (!state.has_copy()) {
     add(Do::kCopyOut, item);
-    link_out_ = std::max(link_out_, outcome_.time) + out_time_[item];
     outcome_.copied += out_time_[item];
     state.copy_out();
-    state.ready = link_out_;
+    state.ready = link_.out(step_.items[item].bytes, outcome_.time);
     pin_copy(item);
   }
   mark_evictable(item);

@@ -37,6 +37,7 @@
 #include "runtime/planner/releases/release_draft.h"
 #include "runtime/planner/releases/schedule_writer.h"
 #include "runtime/planner/schedule_layout.h"
+#include "runtime/schedule/link.h"
 #include "runtime/schedule/schedule.h"
 #include "runtime/schedule/step_table.h"
 #include "runtime/schedule/step_trace.h"
@@ -51,7 +52,7 @@ class StepSimulator {
     Nanos time{0};         // compute time, with the fields below
     Nanos recomputed{0};
     Nanos waited{0};         // for copies
-    Nanos copied{0};         // link busy with copies, both directions, without uploads
+    Nanos copied{0};         // copies in both directions, without uploads, as if alone
     Bytes shortfall{0};      // sum of the increases of the shortfall over the step
     Bytes short_overall{0};  // summed over calls: the largest shortfall as each ran
     int64_t calls = 0;       // calls of the program simulated by this run
@@ -150,6 +151,7 @@ class StepSimulator {
   const uint32_t calls_;
   const uint32_t between_moments_;
   const int64_t space_;
+  const Link idle_;
   const double link_price_;  // nanoseconds per byte, both ways
   // Storages away over the step's end leave before it, not after the next step has begun.
   const bool away_between_;
@@ -183,15 +185,15 @@ class StepSimulator {
   uint32_t now_ = 0;  // the program's current call
   int64_t live_ = 0;
   int64_t short_by_ = 0;
-  Nanos link_out_{0}, link_in_{0};  // when each direction will be free
+  Link link_;
   Outcome outcome_;
   // All that changes while a step runs, apart from scratch memory and the schedule written.
   using Moment = std::tuple<std::vector<State>, std::vector<uint32_t>, std::vector<uint32_t>,
                             std::vector<Leaving>, std::vector<uint32_t>, std::vector<uint32_t>,
-                            int64_t, int64_t, Nanos, Nanos, Outcome>;
+                            int64_t, int64_t, Link, Outcome>;
   auto state() {
     return std::tie(items_, evictable_, evicted_, leaving_, due_, ahead_, live_, short_by_,
-                    link_out_, link_in_, outcome_);
+                    link_, outcome_);
   }
   std::optional<std::vector<PlannedRelease>> settled_;
   std::vector<Moment> moments_;  // of the plan settled on; the first `saved_` are valid

@@ -272,7 +272,7 @@ StepSchedule schedule_from_runs(const StepTrace& trace, const StepProblem& probl
   UnplacedSchedule unplaced = Decoder(step, problem, list).write(foreign);
   result.load = max_resident(unplaced.schedule);
   unplaced.schedule.peak_bound = result.load;
-  prefer_initial_places(unplaced, step);
+  prefer_initial_places(unplaced, step, limits.space);
   const auto work = kLayoutWork * static_cast<int64_t>(unplaced.schedule.blocks.size());
   PlanLimits least = limits;
   least.space = std::min(limits.space, result.load);

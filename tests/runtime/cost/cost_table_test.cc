@@ -93,7 +93,7 @@ TEST(CostTableTest, AModelSaysWhatItMeasured) {
   const CostKey timed = model.key(1, {0, Bytes(500), false}, "timed");
   model.key(2, {0, Bytes(600), false}, "not timed");
   model.measured_op(timed, Nanos(450));
-  model.measured_copy(StreamId::kReload, Bytes(4 << 20), Nanos(4 << 20));
+  model.measured_copy(StreamId::kReload, Bytes(4 << 20), Nanos(0), Nanos(4 << 20));
   model.end_step(true);
   const CostTable table = model.table();
   EXPECT_EQ(table.operators.at(1), (CostTable::Operator{"timed", Nanos(450), true}));

@@ -298,7 +298,7 @@ TEST(Tide, BoundsGoByTheFastestCopy) {
     Session& session = training.stage().session();
     constexpr Bytes kCopy{1 << 20};
     const auto measure = [&](int64_t nanos_per_byte) {
-      session.costs().measured_copy(StreamId::kReload, kCopy,
+      session.costs().measured_copy(StreamId::kReload, kCopy, Nanos(0),
                                     Nanos(nanos_per_byte * kCopy.count()));
       session.costs().end_step(true);
     };

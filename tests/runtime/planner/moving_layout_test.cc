@@ -374,6 +374,33 @@ TEST(MovingLayout, MoreRoundsAndMoreRoomMoveLess) {
   EXPECT_LT(8 * roomy, many);
 }
 
+// Small buffers lie apart where there is a little space for it, and so never move.
+TEST(MovingLayout, SmallBuffersAreInNobodysWay) {
+  constexpr int64_t kLarge = 10'000;  // times as large as the small ones
+  size_t moving = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    MovingProblem problem = random_problem(seed, {.preferred_offsets = true});
+    const size_t large = problem.buffers.size();
+    for (size_t i = 0; i < large; ++i) {
+      Buffer& buffer = problem.buffers[i];
+      buffer.size = buffer.size * kLarge;
+      auto& home = problem.preferred_offsets[i];
+      if (home) home = at((*home - at(0)).count() / kAlignment.count() * kLarge);
+      problem.buffers.push_back(
+          {buffer.begin, std::min(buffer.begin + 7, buffer.end), blocks(1)});
+      problem.preferred_offsets.emplace_back();
+    }
+    problem.capacity = max_load(problem.buffers) + blocks(static_cast<int64_t>(large));
+    const auto layout = lay_out(problem, 10);
+    ASSERT_TRUE(layout) << seed;
+    for (const Move& move : layout->moves) {
+      EXPECT_LT(move.buffer, large) << seed;
+      ++moving;
+    }
+  }
+  EXPECT_GT(moving, 10);
+}
+
 TEST(MovingLayout, SameNodesAndSeedGiveTheSame) {
   const auto flat = [](const MovingLayout& layout) {
     std::vector<int64_t> numbers{layout.moved.count()};

@@ -114,7 +114,7 @@ const std::map<std::string_view, Case>& cases() {
           // 512 there and back at 35 % of the link, 180 at what is measured now: all of it.
           CostModel& costs = stage.session().costs();
           for (const StreamId link : {StreamId::kOffload, StreamId::kReload}) {
-            costs.measured_copy(link, kUnit * 4096, costs.offload_time(kUnit * 4096));
+            costs.measured_copy(link, kUnit * 4096, Nanos(0), costs.offload_time(kUnit * 4096));
           }
           costs.end_step(/*use=*/true);
           return after_release(stage, 400, Category::kActivation);

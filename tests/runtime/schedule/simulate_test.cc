@@ -151,6 +151,25 @@ TEST(Simulate, UploadsGoInOnTheLink) {
   EXPECT_EQ(cost.copied, Nanos(0)) << "the program's, not the schedule's";
 }
 
+//   compute  | s0 = f() 100 |                         | h(s0, x)
+//   out                     | s0 40 |
+//   in                      | x 40, 2 units | 20, 2 units |
+TEST(Simulate, CopiesSlowDownThoseTheOtherWay) {
+  TraceBuilder b;
+  const uint32_t s0 = b.call({}, 100, 4), x = b.upload(4);
+  b.run({s0, x}, 5);
+  const StepTrace t = b.trace();
+  ScheduleBuilder code(t);
+  code.run(0, {0}).copy_out(s0).run(1, {at(4)}).run(2).free(s0).free(x);
+  PlanLimits limits = copy_within(8, 10);
+  EXPECT_EQ(price(t, limits, code.build()).time, Nanos(100 + 40 + 5));
+  limits.in_beside_bandwidth = unit_in(20);
+  EXPECT_EQ(price(t, limits, code.build()).time, Nanos(100 + 60 + 5));
+  limits.out_beside_bandwidth = unit_in(20);
+  EXPECT_EQ(price(t, limits, code.build()).time, Nanos(100 + 60 + 5))
+      << "a copy that has begun goes on";
+}
+
 TEST(Simulate, AMoveTakesCompute) {
   const StepTrace t = three();
   ScheduleBuilder b(t);

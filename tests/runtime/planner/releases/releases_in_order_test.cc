@@ -38,10 +38,6 @@ StepTrace updates_last(int layers) {
   return builder.trace();
 }
 
-Nanos time_of(const Schedule& schedule, const PlanLimits& limits) {
-  return time_with_moves(schedule, limits);
-}
-
 // Short searches, and a long one where they say.
 std::optional<OrderedReleases> plan(const StepTrace& trace, const PlanLimits& limits,
                                     const Orders& orders, int64_t effort = kThorough) {
@@ -49,8 +45,7 @@ std::optional<OrderedReleases> plan(const StepTrace& trace, const PlanLimits& li
   EXPECT_FALSE(probes.worth_searching.empty());
   auto found = plan_releases_in_order(trace, limits, {}, probes.worth_searching, effort);
   if (!found || !probes.best) return found ? found : probes.best;
-  const bool longer_is_better =
-      time_of(found->schedule, limits) <= time_of(probes.best->schedule, limits);
+  const bool longer_is_better = found->schedule.time <= probes.best->schedule.time;
   return longer_is_better ? found : probes.best;
 }
 
@@ -142,7 +137,7 @@ TEST(ReleasesInOrder, NeverSlowerThanInTheProgramsOrder) {
     ++found_some;
     if (!found->order.empty()) ++reordered_some;
     if (plain && plain->schedule.shortfall == Bytes(0)) {
-      EXPECT_LE(time_of(found->schedule, limits), time_of(plain->schedule, limits)) << i;
+      EXPECT_LE(found->schedule.time, plain->schedule.time) << i;
     }
   }
   EXPECT_GT(found_some, 10);

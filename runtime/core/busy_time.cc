@@ -1,4 +1,4 @@
-#include "runtime/device/sim/busy_time.h"
+#include "runtime/core/busy_time.h"
 
 #include <cmath>
 
