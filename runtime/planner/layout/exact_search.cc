@@ -2,22 +2,26 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
-#include <unordered_map>
 #include <utility>
 
 #include "runtime/planner/layout/sections.h"
-#include "runtime/planner/mix.h"
 
 namespace tidemark::planner {
 namespace {
 
 constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max();
-constexpr size_t kMaxRemembered = 1 << 20;
 constexpr int64_t kNodesPerLookAtTheClock = 256;
 constexpr int64_t kSlackShares = 16;
+constexpr std::array kNoises = {0.06, 0.12, 0.25};  // easy problems need little, hard ones more
+
+// Decisions, by buffer. If there are more buffers, neighbours in time share a bit, which is
+// sound: fewer decisions are skipped.
+using Decisions = std::bitset<512>;
 
 }  // namespace
 
@@ -43,6 +47,14 @@ class ExactSearch::Impl {
       }
       peak_load_.push_back(most);
     }
+    by_time_.resize(count_);
+    std::iota(by_time_.begin(), by_time_.end(), 0);
+    std::sort(by_time_.begin(), by_time_.end(), [&](int a, int b) {
+      return std::pair(sections_.first[a], a) < std::pair(sections_.first[b], b);
+    });
+    bit_.resize(count_);
+    const size_t share = (count_ + Decisions().size() - 1) / Decisions().size();
+    for (size_t k = 0; k < count_; ++k) bit_[by_time_[k]] = k / std::max<size_t>(share, 1);
   }
 
   Verdict run(Bytes capacity, Walk walk, Rank rank, uint64_t seed, int64_t node_limit,
@@ -64,15 +76,8 @@ class ExactSearch::Impl {
     set_ranks(rank, seed);
     watch_ = &watch;
     node_end_ = node_limit > kInfinite - nodes_ ? kInfinite : nodes_ + node_limit;
-    std::vector<int> all(count_);
-    for (size_t i = 0; i < count_; ++i) all[i] = static_cast<int>(i);
-    std::sort(all.begin(), all.end(), [&](int a, int b) {
-      return std::pair(sections_.first[a], a) < std::pair(sections_.first[b], b);
-    });
     stopped_ = false;
-    placed_.clear();
-    if (!infer(0, static_cast<int>(load_.size()), 0)) return Verdict::kDoesNotFit;
-    const bool fits = solve_parts(all, walk != Walk::kBottomUp ? 0 : -1, -1);
+    const bool fits = infer(0, static_cast<int>(load_.size())) && solve_parts(by_time_);
     if (stopped_) return Verdict::kUnknown;
     if (!fits) return Verdict::kDoesNotFit;
     offsets_.clear();
@@ -87,6 +92,11 @@ class ExactSearch::Impl {
   void reset() {
     rest_.assign(count_, 0);
     low_.assign(count_, 0);
+    why_.assign(count_, 0);
+    reasons_.assign(1, {});
+    passed_.assign(count_, 0);
+    decided_.assign(Decisions().size(), 0);
+    taken_.clear();
     place_.assign(count_, -1);
     left_ = load_;
     slack_.resize(load_.size());
@@ -99,7 +109,6 @@ class ExactSearch::Impl {
       for (size_t k = 0; k < waiting_[s].size(); ++k) slot(waiting_[s][k], s) = k;
     }
     trail_.clear();
-    failed_.clear();
   }
 
   int& slot(int buffer, size_t section) {
@@ -112,7 +121,8 @@ class ExactSearch::Impl {
   void set_ranks(Rank rank, uint64_t seed) {
     std::vector<std::array<double, 3>> keys(count_);
     std::mt19937_64 random(seed);
-    std::uniform_real_distribution<double> noise(0.85, 1.18);
+    const double most = 1 + kNoises[seed % kNoises.size()];
+    std::uniform_real_distribution<double> noise(1 / most, most);
     for (size_t i = 0; i < count_; ++i) {
       const double width = static_cast<double>(lifetime_[i]);
       const double bytes = static_cast<double>(size_[i]);
@@ -122,7 +132,6 @@ class ExactSearch::Impl {
       const double met = static_cast<double>(neighbours_[i].size());
       switch (rank) {
         case Rank::kLifetime: keys[i] = {width, area, load}; break;
-        case Rank::kLoad: keys[i] = {load, area, width}; break;
         case Rank::kLoadLifetime: keys[i] = {load, width, area}; break;
         case Rank::kSize: keys[i] = {bytes, width, load}; break;
         case Rank::kArea: keys[i] = {area, width, load}; break;
@@ -186,50 +195,106 @@ class ExactSearch::Impl {
     place_[i] = -1;
   }
 
-  // Places `i` at its resting place. Returns false if something then cannot fit. [first, last):
-  // the sections that changed.
-  bool place(int i, int& first, int& last) {
+  int64_t because(const Decisions& reason) {
+    reasons_.push_back(reason);
+    return static_cast<int64_t>(reasons_.size()) - 1;
+  }
+  void join(Decisions& reason, int i) const { reason |= reasons_[why_[i]]; }
+  // Returns false, with conflict_, if `i` is then too high.
+  bool raise(int i, int64_t to, int64_t why) {
+    set(low_[i], to);
+    set(why_[i], why);
+    if (to + size_[i] <= top_[i]) return true;
+    conflict_ = reasons_[why];
+    return false;
+  }
+
+  // Places `i` at its resting place, below all neighbours that wait. Returns false if something
+  // then cannot fit.
+  bool place(int i) {
     const int64_t end = rest_[i] + size_[i];
     place_[i] = rest_[i];
     take(i);
-    first = sections_.first[i], last = sections_.last[i];
+    int first = sections_.first[i], last = sections_.last[i];
+    Decisions reason = reasons_[why_[i]];
+    reason.set(bit_[i]);
+    const int64_t why = because(reason);
     for (const int j : neighbours_[i]) {
       if (place_[j] >= 0) continue;
+      if (passed_[j] != 0) set(passed_[j], 0);
       if (rest_[j] < end) set(rest_[j], end);
       if (low_[j] < end) {
-        set(low_[j], end);
-        if (end + size_[j] > top_[j]) return false;
+        if (!raise(j, end, why)) return false;
         first = std::min(first, sections_.first[j]);
         last = std::max(last, sections_.last[j]);
       }
     }
-    return true;
+    return infer(first, last);
   }
 
-  // Raises lower bounds of offsets in sections [first, last) until nothing changes. No waiting
-  // buffer is placed below `floor`.
-  bool infer(int first, int last, int64_t floor) {
+  // `i` is not placed where it would rest now, so it lies above a neighbour that waits.
+  bool pass_over(int i) {
+    set(passed_[i], 1);
+    const int64_t was = low_[i];
+    return raise_above_neighbour(i) &&
+           (low_[i] == was || infer(sections_.first[i], sections_.last[i]));
+  }
+
+  // REQUIRES: since `i` was passed over, no neighbour was placed.
+  bool raise_above_neighbour(int i) {
+    int64_t least = top_[i];
+    for (const int j : neighbours_[i]) {
+      if (place_[j] < 0) least = std::min(least, low_[j] + size_[j]);
+      if (least <= low_[i]) return true;
+    }
+    Decisions reason;
+    reason.set(bit_[i]);
+    for (const int j : neighbours_[i]) {
+      if (place_[j] < 0) join(reason, j);
+    }
+    return raise(i, least, because(reason));
+  }
+
+  // Raises lower bounds of offsets in sections [first, last) until nothing changes.
+  bool infer(int first, int last) {
     while (first < last) {
       int again_first = last, again_last = first;
+      const auto look_again = [&](int i) {
+        again_first = std::min(again_first, sections_.first[i]);
+        again_last = std::max(again_last, sections_.last[i]);
+      };
       for (int s = first; s < last; ++s) {
         const std::vector<int>& waiting = waiting_[s];
         if (waiting.empty()) continue;
+        for (const int i : waiting) {
+          if (passed_[i] == 0 || (sections_.first[i] != s && s != first)) continue;
+          const int64_t was = low_[i];
+          if (!raise_above_neighbour(i)) return false;
+          if (low_[i] > was) look_again(i);
+        }
         // The lowest waiting buffer must not begin above this offset.
         const int64_t latest = capacity_ - left_[s];
         int64_t least_end = kInfinite, least = kInfinite;
         for (const int i : waiting) {
-          const int64_t low = std::max(low_[i], floor);
-          least = std::min(least, low);
-          if (low <= latest) least_end = std::min(least_end, low + size_[i]);
+          least = std::min(least, low_[i]);
+          if (low_[i] <= latest) least_end = std::min(least_end, low_[i] + size_[i]);
         }
-        if (least > latest) return false;
+        const auto reason = [&] {
+          Decisions all;
+          for (const int i : waiting) join(all, i);
+          return all;
+        };
+        if (least > latest) {
+          conflict_ = reason();
+          return false;
+        }
         if (!options_.infer_lowest) continue;
+        int64_t why = -1;
         for (const int i : waiting) {
-          if (std::max(low_[i], floor) <= latest || low_[i] >= least_end) continue;
-          set(low_[i], least_end);
-          if (least_end + size_[i] > top_[i]) return false;
-          again_first = std::min(again_first, sections_.first[i]);
-          again_last = std::max(again_last, sections_.last[i]);
+          if (low_[i] <= latest || low_[i] >= least_end) continue;
+          if (why < 0) why = because(reason());
+          if (!raise(i, least_end, why)) return false;
+          look_again(i);
         }
       }
       first = again_first, last = again_last;
@@ -237,24 +302,10 @@ class ExactSearch::Impl {
     return true;
   }
 
-  // `i` is not placed where it would rest now, so it rests on a waiting buffer.
-  bool pass_over(int i, int64_t floor) {
-    int64_t least = kInfinite;
-    for (const int j : neighbours_[i]) {
-      if (place_[j] < 0) least = std::min(least, std::max(low_[j], floor) + size_[j]);
-    }
-    if (least == kInfinite || least + size_[i] > top_[i]) return false;
-    if (low_[i] < least) {
-      set(low_[i], least);
-      return infer(sections_.first[i], sections_.last[i], floor);
-    }
-    return true;
-  }
-
   // Solves `part`, which is sorted by first section. Pieces that share no section are solved
   // one after the other.
-  bool solve_parts(const std::vector<int>& part, int64_t floor, int rank) {
-    if (!options_.decompose) return part.empty() || solve(part, floor, rank);
+  bool solve_parts(const std::vector<int>& part) {
+    if (!options_.decompose) return part.empty() || solve(part);
     size_t begin = 0;
     int reach = -1;
     std::vector<std::pair<size_t, size_t>> pieces;
@@ -266,67 +317,41 @@ class ExactSearch::Impl {
       reach = std::max(reach, sections_.last[part[k]]);
     }
     if (begin < part.size()) pieces.emplace_back(begin, part.size());
-    if (pieces.size() == 1) return solve(part, floor, rank);
+    if (pieces.size() == 1) return solve(part);
     std::stable_sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) {
       return a.second - a.first < b.second - b.first;
     });
-    const size_t done = placed_.size();
+    const size_t done = taken_.size();
     for (const auto& [from, to] : pieces) {
       if (!solve({part.begin() + static_cast<std::ptrdiff_t>(from),
-                  part.begin() + static_cast<std::ptrdiff_t>(to)},
-                 floor, rank)) {
-        unplace_to(done);
+                  part.begin() + static_cast<std::ptrdiff_t>(to)})) {
+        undo_decisions(done);
         return false;
       }
     }
     return true;
   }
 
-  // The placements of a solved piece are kept until a piece beside it fails. The piece's
-  // changes to rest_ and low_ affect that piece alone.
-  void unplace_to(size_t mark) {
-    while (placed_.size() > mark) {
-      undo_to(placed_.back().trail);
-      give_back(placed_.back().buffer);
-      placed_.pop_back();
-    }
+  void decide(int i, bool placed) {
+    taken_.push_back({i, placed, trail_.size(), reasons_.size()});
+    ++decided_[bit_[i]];
   }
-
-  // In other than a bottom-up walk, floor and rank do not tell which buffers were passed over;
-  // low_ does.
-  uint64_t key_of(const std::vector<int>& part) const {
-    uint64_t key = part.size();
-    for (const int i : part) {
-      key = mix(key ^ mix((static_cast<uint64_t>(i) << 44) ^ static_cast<uint64_t>(rest_[i])));
-      if (walk_ != Walk::kBottomUp) key = mix(key ^ static_cast<uint64_t>(low_[i]));
+  // The decisions of a solved piece are kept until a piece beside it fails. Their changes to
+  // rest_ and low_ affect that piece alone.
+  void undo_decisions(size_t mark) {
+    while (taken_.size() > mark) {
+      const Decision& last = taken_.back();
+      undo_to(last.trail);
+      reasons_.resize(last.reasons);
+      --decided_[bit_[last.buffer]];
+      if (last.placed) give_back(last.buffer);
+      taken_.pop_back();
     }
-    return key;
   }
 
   void count_node() {
     if (++nodes_ >= node_end_) stopped_ = true;
     if (nodes_ % kNodesPerLookAtTheClock == 0 && watch_->expired()) stopped_ = true;
-  }
-
-  // Places all of `part` at (floor, rank) or above. If it fails, nothing has changed.
-  bool solve(const std::vector<int>& part, int64_t floor, int rank) {
-    count_node();
-    if (stopped_) return false;
-    uint64_t key = 0;
-    if (options_.remember) {
-      key = key_of(part);
-      const auto found = failed_.find(key);
-      if (found != failed_.end() && found->second <= std::pair(floor, rank)) return false;
-    }
-    const size_t mark = trail_.size();
-    const bool solved = branch(part, floor, rank);
-    if (solved) return true;
-    undo_to(mark);
-    if (options_.remember && !stopped_ && failed_.size() < kMaxRemembered) {
-      auto [at, added] = failed_.try_emplace(key, floor, rank);
-      if (!added) at->second = std::min(at->second, std::pair(floor, rank));
-    }
-    return false;
   }
 
   // Whether a waiting buffer could still lie below `i`.
@@ -336,28 +361,30 @@ class ExactSearch::Impl {
   }
 
   // The next buffer to decide on, or -1.
-  int choose(const std::vector<int>& part, int64_t floor, int rank) {
-    if (walk_ == Walk::kTight) return choose_tight(part);
-    const bool local = walk_ == Walk::kLocal;
-    int64_t below = kInfinite;
-    if (!local) {
-      for (const int i : part) below = std::min(below, rest_[i] + size_[i]);
-    }
+  int choose(const std::vector<int>& part) {
+    const bool tight = walk_ == Walk::kTight;
+    if (tight) find_slack(part);
     int best = -1;
+    std::pair<int64_t, int> least;
     for (const int i : part) {
-      if (rest_[i] != low_[i] || rest_[i] >= below) continue;
-      const std::pair at(rest_[i], rank_[i]);
-      if (!local && at <= std::pair(floor, rank)) continue;
-      if (best >= 0 && at >= std::pair(rest_[best], rank_[best])) continue;
-      if (local && has_hole_below(i)) continue;
-      best = i;
+      if (rest_[i] != low_[i]) continue;
+      std::pair at(rest_[i], rank_[i]);
+      if (tight) {
+        int64_t slack = kInfinite;
+        for (int s = sections_.first[i]; s < sections_.last[i]; ++s) {
+          slack = std::min(slack, slack_[s]);
+        }
+        at.first += slack / kSlackShares * slack_share_;
+      }
+      if ((best >= 0 && at >= least) || has_hole_below(i)) continue;
+      best = i, least = at;
     }
     return best;
   }
 
   // What may be wasted at a time: the space above its lowest waiting buffer, less the waiting
   // bytes.
-  int choose_tight(const std::vector<int>& part) {
+  void find_slack(const std::vector<int>& part) {
     const int begin = sections_.first[part.front()];
     int end = begin;
     for (const int i : part) end = std::max(end, sections_.last[i]);
@@ -366,49 +393,64 @@ class ExactSearch::Impl {
       for (const int i : waiting_[s]) lowest = std::min(lowest, low_[i]);
       slack_[s] = capacity_ - left_[s] - lowest;
     }
-    int best = -1;
-    std::pair<int64_t, int> least;
-    for (const int i : part) {
-      if (rest_[i] != low_[i]) continue;
-      int64_t slack = kInfinite;
-      for (int s = sections_.first[i]; s < sections_.last[i]; ++s) {
-        slack = std::min(slack, slack_[s]);
-      }
-      const std::pair at(rest_[i] + slack / kSlackShares * slack_share_, rank_[i]);
-      if ((best >= 0 && at >= least) || has_hole_below(i)) continue;
-      best = i, least = at;
-    }
-    return best;
   }
 
-  bool branch(const std::vector<int>& part, int64_t floor, int rank) {
+  // Places all of `part`. If that fails, nothing has changed, and conflict_ holds decisions
+  // taken before from which it follows.
+  bool solve(const std::vector<int>& part) {
+    count_node();
+    const size_t start = taken_.size();
+    std::vector<Decisions> passed;  // per buffer passed over here: why it cannot be placed
     std::vector<int> rest;
     rest.reserve(part.size());
     while (!stopped_) {
-      const int best = choose(part, floor, rank);
-      if (best < 0) return false;
-      if (walk_ == Walk::kBottomUp) floor = rest_[best], rank = rank_[best];
-      const size_t mark = trail_.size();
-      int first = 0, last = 0;
-      placed_.push_back({best, mark});
-      const size_t done = placed_.size();
-      if (place(best, first, last) && infer(first, last, floor)) {
+      const int best = choose(part);
+      if (best < 0) {  // this follows from exact resting places, which all decisions determine
+        for (size_t k = 0; k < decided_.size(); ++k) conflict_[k] = decided_[k] > 0;
+        break;
+      }
+      const size_t before = taken_.size();
+      decide(best, true);
+      if (place(best)) {
         rest.clear();
         for (const int i : part) {
           if (i != best) rest.push_back(i);
         }
-        if (solve_parts(rest, floor, rank)) return true;
+        if (solve_parts(rest)) return true;
       }
-      unplace_to(done - 1);
-      if (stopped_ || !pass_over(best, floor)) return false;
-      if (walk_ != Walk::kBottomUp) count_node();
+      if (stopped_) return false;
+      if (!options_.jump) conflict_.set(bit_[best]);
+      const bool matters = conflict_[bit_[best]];
+      undo_decisions(before);
+      if (!matters) break;
+      forget_undone(best);
+      passed.push_back(conflict_);
+      decide(best, false);
+      if (!pass_over(best)) break;
+      count_node();
+    }
+    // A failure that follows from a buffer passed over follows from what kept it from its
+    // place, too.
+    while (!passed.empty() && !stopped_) {
+      const int i = taken_.back().buffer;
+      undo_decisions(start + passed.size() - 1);
+      if (conflict_[bit_[i]]) {
+        conflict_ |= passed.back();
+        forget_undone(i);
+      }
+      passed.pop_back();
     }
     return false;
   }
 
-  struct Placed {
+  void forget_undone(int i) {
+    if (decided_[bit_[i]] == 0) conflict_.reset(bit_[i]);
+  }
+
+  struct Decision {
     int buffer;
-    size_t trail;
+    bool placed;  // else passed over
+    size_t trail, reasons;
   };
 
   ExactSearchOptions options_;
@@ -416,26 +458,32 @@ class ExactSearch::Impl {
   Sections sections_;
   std::vector<int64_t> size_, lifetime_, load_, peak_load_;
   std::vector<std::vector<int>> neighbours_;
+  std::vector<int> by_time_;
+  std::vector<size_t> bit_;  // in Decisions
 
   int64_t capacity_ = 0;
   std::vector<int64_t> top_;  // per buffer: the lesser of the capacity and its ceiling
   std::vector<int> rank_;
-  std::vector<int64_t> rest_;   // end of the highest placed buffer below, per waiting buffer
-  std::vector<int64_t> low_;    // inferred: its offset is at least this, and >= rest_
-  std::vector<int64_t> place_;  // -1: waits
-  std::vector<int64_t> left_;   // per section: bytes of waiting buffers
-  std::vector<int64_t> slack_;  // per section, computed when it is needed
-  int64_t slack_share_ = 0;     // what it counts, of kSlackShares
+  std::vector<int64_t> rest_;    // end of the highest placed buffer below, per waiting buffer
+  std::vector<int64_t> low_;     // inferred: its offset is at least this, and >= rest_
+  std::vector<int64_t> place_;   // -1: waits
+  std::vector<int64_t> why_;     // of low_: an index into reasons_
+  std::vector<int64_t> passed_;  // 1: passed over, and no neighbour was placed since
+  std::vector<int64_t> left_;    // per section: bytes of waiting buffers
+  std::vector<int64_t> slack_;   // per section, computed when it is needed
+  int64_t slack_share_ = 0;      // what it counts, of kSlackShares
   std::vector<std::vector<int>> waiting_;
   std::vector<std::vector<int>> slot_;  // per buffer and section: its place in waiting_
   std::vector<Change> trail_;
-  std::vector<Placed> placed_;
-  std::unordered_map<uint64_t, std::pair<int64_t, int>> failed_;
+  std::vector<Decision> taken_;
+  std::vector<int> decided_;        // per bit of Decisions: how many are taken
+  std::vector<Decisions> reasons_;  // each implies a bound; the first is empty
+  Decisions conflict_;              // from them the last failure follows
 
   const Stopwatch* watch_ = nullptr;
   int64_t nodes_ = 0, node_end_ = 0;
   bool stopped_ = false;
-  Walk walk_ = Walk::kBottomUp;
+  Walk walk_ = Walk::kLowest;
   Offsets offsets_;
 };
 

@@ -1,17 +1,18 @@
 // Decides whether buffers fit under a height: depth-first search in the manner of MiniMalloc
-// (Moffitt, ASPLOS 2023), with stronger inference.
+// (Moffitt, ASPLOS 2023), with stronger inference and backjumping.
 //
 // Any layout that fits can be compacted until each buffer rests on another or on the floor, and
 // no buffer fits into a hole below it. The search builds such layouts by deciding, buffer by
-// buffer, whether it lies where it would rest now:
-// - a buffer passed over must later rest on a buffer not yet placed, which raises its least
-//   offset;
+// buffer, whether it lies where it would rest now, below all neighbours (buffers that live at a
+// common time) not yet placed:
+// - a buffer passed over lies above one of these, and stays above the least end among them;
 // - at each time the lowest buffer still to come must begin low enough for all others to stack
 //   above it; buffers that cannot be the lowest lie above the least end of those that can;
 // - remaining buffers that are separate in time are searched separately;
-// - a set of buffers that failed over some skyline is not tried there again.
-// Each of the last three has a switch, for ablation. Both walks are complete; which one ends
-// sooner depends on the instance.
+// - each least offset is known with the decisions from which it follows. If a failure does not
+//   follow from a decision, the other choice would fail too and is skipped (conflict-directed
+//   backjumping; Prosser 1993). Far-away times are thus not searched again and again.
+// The last three have a switch each, for ablation.
 //
 // Threads: none shared; one object, one thread.
 #pragma once
@@ -32,16 +33,14 @@ enum class Verdict : uint8_t {
 
 // In what order the search decides on buffers; each is complete. `Rank` breaks ties.
 enum class Walk : uint8_t {
-  kBottomUp,  // in the order of (offset, rank) over all buffers, so offsets below are closed
-  kLocal,     // lowest first, but buffers that are separate in time do not constrain each other
-  // Like kLocal, but first where a buffer is low and its tightest time has little space to
-  // waste. The seed says how much the latter counts.
+  kLowest,
+  // First where a buffer is low and its tightest time has little space to waste. The seed says
+  // how much the latter counts.
   kTight,
 };
 
 enum class Rank : uint8_t {
   kLifetime,
-  kLoad,
   kLoadLifetime,
   kSize,
   kArea,
@@ -50,12 +49,12 @@ enum class Rank : uint8_t {
   kSectionsAndSize,  // that times the root of the size
   kNeighbours,       // the number of buffers met
 };
-inline constexpr int kRankCount = 8;
+inline constexpr int kRankCount = 7;
 
 struct ExactSearchOptions {
   bool decompose = true;
   bool infer_lowest = true;
-  bool remember = true;
+  bool jump = true;
   // The highest allowed end of each buffer, at least its size. Empty: only the capacity limits.
   std::vector<Bytes> ceilings;
 };

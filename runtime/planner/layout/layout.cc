@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -79,15 +80,17 @@ class ExactPlanner {
 
   void run(Bytes goal) {
     ExactSearch search(waiting_);
-    // Many short runs come before few long ones: where one order gets lost, another goes
-    // straight. Some runs aim half-way, early and now and then, so that there is a result if
-    // the goal is too low.
+    // Where one order gets lost, another goes straight. Most runs are short, some are long
+    // (Luby, Sinclair and Zuckerman 1993). Some aim half-way, early and now and then, so that
+    // there is a result if the goal is too low.
     const auto count = static_cast<int64_t>(waiting_.size());
+    const int64_t shortest = std::max(kShortestRun, kNodesPerBuffer * count);
+    int64_t patience = shortest;
     bool improved = false;
-    int64_t length = kFirstRun;
     for (uint64_t round = 0; best_.height > goal && may_go_on(); ++round) {
-      const Walk walk = round % 2 == 0 ? Walk::kTight : Walk::kBottomUp;
-      for (const Rank rank : round % 6 == 5 ? kOtherRanks : kRanks) {
+      const Walk walk = round % 2 == 0 ? Walk::kTight : Walk::kLowest;
+      for (const Rank rank : kRanks) {
+        const int64_t length = shortest * luby(round / 2 + 1);
         if (attempt(search, goal, walk, rank, round / 2, length) == Verdict::kDoesNotFit) {
           goal = best_.bound;
         }
@@ -98,29 +101,35 @@ class ExactPlanner {
           improved = true;
         }
       }
-      if (round % 20 == 19) {
-        improve(search, length, 2);
+      if (round % kRoundsBetween == kRoundsBetween - 1) {
+        improve(search, patience, 2);
         goal = std::max(goal, best_.bound);
-        length = std::min(2 * length, kLongestRun);
+        patience = std::min(2 * patience, kLongestRun);
       }
       skylines_.run(goal, kSkylinesPerRound);
     }
   }
 
  private:
-  static constexpr int64_t kQuickRun = 1000, kFirstRun = 3000, kLongestRun = 1 << 20;
+  static constexpr int64_t kQuickRun = 1000, kShortestRun = 1000, kLongestRun = 1 << 20;
+  static constexpr int64_t kNodesPerBuffer = 4;  // of a short run
+  static constexpr uint64_t kRoundsBetween = 12;
   // Nodes times buffers spent before intermediate heights are tried. Quick problems are solved
   // by then.
   static constexpr int64_t kEarlyWork = 12'000'000;
   static constexpr int64_t kSkylinesPerRound = 16;
   // Heights closer than this share (1/n) are not told apart, except for the goal.
   static constexpr int64_t kSteps = 4096;
-  using Ranks = std::array<Rank, 4>;
-  static constexpr Ranks kRanks{Rank::kLifetime, Rank::kSections, Rank::kNeighbours,
-                                Rank::kSectionsAndSize};
-  static constexpr Ranks kOtherRanks{Rank::kLoadLifetime, Rank::kLoad, Rank::kArea,
-                                     Rank::kSize};
-  static constexpr int kCount = 4;
+  static constexpr std::array kRanks{
+      Rank::kSections,        Rank::kSize,         Rank::kLifetime, Rank::kNeighbours,
+      Rank::kSectionsAndSize, Rank::kLoadLifetime, Rank::kArea};
+  static constexpr int kTried = 4;  // of these, at heights half-way
+
+  // 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from k = 1 on.
+  static int64_t luby(uint64_t k) {
+    while (!std::has_single_bit(k + 1)) k -= std::bit_floor(k) - 1;
+    return static_cast<int64_t>((k + 1) / 2);
+  }
 
   bool may_go_on() const { return best_.nodes < options_.limits.nodes && !watch_.expired(); }
 
@@ -146,10 +155,10 @@ class ExactPlanner {
     while (best_.height - low > std::max(Bytes(unit_), Bytes(low.count() / kSteps))) {
       const Bytes aim = low + Bytes((best_.height - low).count() / 2);
       const Bytes before = best_.height;
-      for (int k = 0; k < walks * kCount && best_.height == before; ++k) {
+      for (int k = 0; k < walks * kTried && best_.height == before; ++k) {
         if (!may_go_on()) return;
-        const Walk walk = k < kCount ? Walk::kBottomUp : Walk::kTight;
-        if (attempt(search, aim, walk, kRanks[k % kCount], 0, length) == Verdict::kDoesNotFit) {
+        const Walk walk = k < kTried ? Walk::kLowest : Walk::kTight;
+        if (attempt(search, aim, walk, kRanks[k % kTried], 0, length) == Verdict::kDoesNotFit) {
           break;
         }
       }

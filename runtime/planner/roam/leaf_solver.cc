@@ -60,7 +60,7 @@ class LayoutSearch {
   static constexpr int64_t kSteps = 4096;
 
   Verdict attempt(ExactSearch& search, Bytes aim, int64_t length) {
-    for (const Walk walk : {Walk::kBottomUp, Walk::kLocal}) {
+    for (const Walk walk : {Walk::kTight, Walk::kLowest}) {
       for (const Rank rank : {Rank::kLoadLifetime, Rank::kArea}) {
         const int64_t nodes = std::min(length, limits_.nodes - search.nodes());
         const Verdict verdict = search.run(aim, walk, rank, 0, nodes, watch_);

@@ -52,12 +52,11 @@ TEST(LayoutInstancesTest, VariantsFitToo) {
                        {begin, i % 10 == 0 ? end - (end - begin) / 5 : end, size});
     }
     std::vector variants = {reversed, stretched};
-    // Of C, H and K, whose sections are nearly all tight, these take longer.
-    if (name == "A" || name == "F") variants.push_back(shortened);
+    if (name != "K") variants.push_back(shortened);  // this one takes longer
     for (const std::vector<Buffer>& buffers : variants) {
       LayoutOptions options;
       options.target = kCapacity;
-      options.limits.nodes = 200'000;
+      options.limits.nodes = 10'000;
       options.limits.seconds = 1e6;
       const Layout layout = plan_layout(buffers, options);
       EXPECT_LE(layout.height, kCapacity) << name;

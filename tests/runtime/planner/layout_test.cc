@@ -122,17 +122,17 @@ TEST(LayoutTest, EqualsBruteForceOnTinyProblems) {
 
 void expect_decision(const std::vector<Buffer>& buffers, Bytes capacity, bool expected) {
   const Stopwatch watch(60);
-  for (unsigned bits = 0; bits < 24 * kRankCount; ++bits) {
+  for (unsigned bits = 0; bits < 16 * kRankCount; ++bits) {
     ExactSearchOptions options;
     options.decompose = (bits & 1) != 0;
     options.infer_lowest = (bits & 2) != 0;
-    options.remember = (bits & 4) != 0;
-    const auto walk = static_cast<Walk>(bits / 8 % 3);
+    options.jump = (bits & 4) != 0;
+    const auto walk = static_cast<Walk>(bits / 8 % 2);
     ExactSearch search(buffers, options);
     // Each search runs twice with one object: nothing of a run may remain for the next.
     for (const uint64_t seed : {0, 1}) {
       ASSERT_EQ(
-          search.run(capacity, walk, static_cast<Rank>(bits / 24), seed, INT64_MAX, watch),
+          search.run(capacity, walk, static_cast<Rank>(bits / 16), seed, INT64_MAX, watch),
           expected ? Verdict::kFits : Verdict::kDoesNotFit)
           << bits;
       if (!expected) continue;
@@ -182,7 +182,7 @@ TEST(ExactSearchTest, EveryCombinationDecidesAlike) {
 TEST(ExactSearchTest, LimitsEndIt) {
   const std::vector<Buffer> buffers = random_buffers(1, 200, 100, 1000);
   ExactSearch search(buffers);
-  EXPECT_EQ(search.run(max_load(buffers), Walk::kLocal, Rank::kSize, 0, 3, Stopwatch(60)),
+  EXPECT_EQ(search.run(max_load(buffers), Walk::kLowest, Rank::kSize, 0, 3, Stopwatch(60)),
             Verdict::kUnknown);
   EXPECT_LE(search.nodes(), 3);
 }
@@ -192,7 +192,7 @@ TEST(ExactSearchTest, TheClockEndsItSoon) {
   const std::atomic<bool> stop = true;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const std::vector<Buffer> buffers = random_buffers(seed, 200, 20, 1000);
-    for (const Walk walk : {Walk::kBottomUp, Walk::kLocal, Walk::kTight}) {
+    for (const Walk walk : {Walk::kLowest, Walk::kTight}) {
       ExactSearch search(buffers);
       search.run(max_load(buffers), walk, Rank::kLifetime, 0, 100'000, Stopwatch(1e6, &stop));
       EXPECT_LE(search.nodes(), 256) << seed << ' ' << static_cast<int>(walk);
