@@ -15,6 +15,7 @@
 #include "runtime/planner/bounds/time_bound.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/recorded_schedule.h"
+#include "runtime/planner/remat/step_remat.h"
 #include "runtime/planner/reordered_trace.h"
 #include "runtime/planner/schedule_from_plan.h"
 #include "runtime/planner/validator.h"
@@ -50,6 +51,10 @@ constexpr double kRecordedSlowdown = 1.02;
 constexpr Nanos kStepPerCall{5};
 // After this many searches, later ones are quick.
 constexpr int kThoroughSearches = 4;
+// The search for recomputation gets this share (1/n) of the effort, and takes a second at most:
+// more gains little.
+constexpr int64_t kRematShare = 2;
+constexpr int64_t kMaxRematEffort = planner::kThorough / 8;
 // A node of a search for an order or a layout takes as long as simulating this many calls.
 constexpr int64_t kCallsPerNode = 10;
 // A simulated call counts as this many storages examined by the residency manager.
@@ -58,6 +63,12 @@ constexpr int64_t kExaminedPerCall = 12;
 std::string moving(const Schedule& schedule) {
   if (schedule.moved == Bytes(0)) return "";
   return " and moving " + format_bytes(schedule.moved) + " of blocks";
+}
+
+bool is_quicker(const Schedule& schedule, const std::optional<Schedule>& other,
+                const PlanLimits& limits) {
+  return !other || planner::time_of_releases(schedule, limits) <
+                       planner::time_of_releases(*other, limits);
 }
 
 }  // namespace
@@ -345,17 +356,23 @@ void StepPlanner::produce_releases(Program& program) {
             found = std::move(probes.best);
             searched = std::move(probes.worth_searching);
           }
-          if (!found) {
+          const bool is_long = !found;
+          if (is_long) {
             found =
                 planner::plan_releases_in_order(step.trace, step.limits, step.foreign, searched,
                                                 step.work, &produced.work, &stop_);
           }
           produced.worth_searching = std::move(searched);
-          if (found) {
-            produced.schedule = std::move(found->schedule);
-          } else {
-            produced.why_not = "the search found no releases that make it fit";
+          if (found) produced.schedule = std::move(found->schedule);
+          if (is_long && step.limits.tier_space == Bytes(0)) {
+            auto again = planner::remat::plan_step_remat(
+                step.trace, step.limits, step.foreign,
+                std::min(step.work / kRematShare, kMaxRematEffort), &produced.work, &stop_);
+            if (again && is_quicker(*again, produced.schedule, step.limits))
+              produced.schedule = std::move(again);
           }
+          if (!produced.schedule)
+            produced.why_not = "the search found no releases that make it fit";
           return produced;
         });
 }
@@ -514,7 +531,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
     say("steps now follow the given plan: " + operators + format_bytes(schedule.peak) + made);
   } else {
     say("steps now follow a plan: " + operators + format_bytes(schedule.peak) +
-        (program.producer == Producer::kReleases ? ", releases found by a search"
+        (program.producer == Producer::kReleases ? ", " + schedule.method
                                                  : ", releases taken from the policy") +
         (in_program_order(schedule) ? "" : ", in another order") + moving(schedule) + made);
   }

@@ -11,7 +11,8 @@
 //   order     the order and the layout with the least peak, if they fit in the budget; not
 //             for steps that carry storages over their end
 //   releases  a search for what to evict, offload and bring back, in the least time; in the
-//             program's order, or in an order with a lower peak where that is quicker
+//             program's order, or in an order with a lower peak where that is quicker; without
+//             a tier also a search for what to compute again, in any order
 //   recorded  the policy's own actions in a step, with fixed offsets; replaces the search
 // The latter two are on trial at first: a schedule is dropped if steps take longer than under
 // the policy (by 0.5 %, or by 2 % for a recorded schedule). There are two searches: a short

@@ -95,14 +95,19 @@ bool Space::release_best(Bytes size) {
 
 // The last resort: releases the stalest first, by fixed rules, until compaction would give the
 // space. Storages that a recomputation under way will read are copied out, not evicted, so that
-// it always makes progress.
+// it always makes progress. Without a tier, gradients go after all else: to compute one again
+// takes all of backward before it, far more memory than the forward pass does again.
 void Space::release_as_last_resort(Bytes size) {
   std::vector<Storage*> resident = changes_.by_address();
   std::erase_if(resident, [](const Storage* s) {
     return s->managed.pins > 0 || s->category == Category::kWorkspace;
   });
+  const auto goes_last = [evicts = context_.tiers.empty()](const Storage* s) {
+    return evicts && s->category == Category::kGradient;
+  };
   // A heap, as a few usually suffice.
-  const auto fresher = [](const Storage* a, const Storage* b) {
+  const auto fresher = [&](const Storage* a, const Storage* b) {
+    if (goes_last(a) != goes_last(b)) return goes_last(a);
     return a->last_access != b->last_access ? a->last_access > b->last_access
                                             : a->id() > b->id();
   };

@@ -35,11 +35,12 @@ constexpr int64_t kFarLonger = 4;
 
 // Limits on the effort of each plan of tide's in a trial, which makes two: an absolute one, and
 // one by which both take at most a fifth of the work. A program's only trial has more, unless
-// the program is so long that layouts take most of the work.
+// the program is so long that layouts take most of the work. Without a tier, a search takes up
+// to half as much again, for recomputation in any order.
 constexpr int64_t kTrialPlanEffort = 1'000'000;
 constexpr int64_t kOnlyTrialPlanEffort = 4'000'000;
 constexpr int64_t kMaxOperatorsForMore = 8'000;
-constexpr int64_t kWorkPerOnlyPlanEffort = 50;
+constexpr int64_t kWorkPerOnlyPlanEffort = 60;
 constexpr int64_t kWorkPerPlanEffort = 150;
 
 // Units of work for issuing a call of the program and for handing out a block.

@@ -66,14 +66,8 @@ class OrderTrials {
   }
 
  private:
-  // A shortfall counts as copied out and in again.
   Nanos time_of(const OrderedReleases& found) const {
-    const Schedule& schedule = found.schedule;
-    Nanos time = schedule.time;
-    if (schedule.shortfall > Bytes(0)) {
-      time += limits_.out_time(schedule.shortfall) + limits_.in_time(schedule.shortfall);
-    }
-    return time;
+    return time_of_releases(found.schedule, limits_);
   }
   // Prefers the first if they are equal.
   std::optional<OrderedReleases> least(std::optional<OrderedReleases> a,
@@ -93,6 +87,13 @@ class OrderTrials {
 };
 
 }  // namespace
+
+Nanos time_of_releases(const Schedule& schedule, const PlanLimits& limits) {
+  Nanos time = schedule.time;
+  if (schedule.shortfall > Bytes(0))
+    time += limits.out_time(schedule.shortfall) + limits.in_time(schedule.shortfall);
+  return time;
+}
 
 std::vector<std::vector<uint32_t>> orders_to_try(const StepTrace& trace,
                                                  const PlanLimits& limits,

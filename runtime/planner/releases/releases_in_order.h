@@ -25,6 +25,9 @@ struct OrderedReleases {
   std::vector<uint32_t> order;  // of operators; empty: the program's
 };
 
+// By which schedules are compared: includes moves, and a shortfall as copied out and in again.
+Nanos time_of_releases(const Schedule& schedule, const PlanLimits& limits);
+
 // Short searches: the best schedule that they found, and the orders in which a long search may
 // find a better one.
 struct ReleaseProbes {

@@ -34,6 +34,10 @@
 
 namespace tidemark::planner::remat {
 
+// What planners leave of the space in turn until the schedule has a layout: shares of the
+// space.
+inline constexpr double kMargins[] = {0, 0.01, 0.02, 0.04, 0.08, 0.16};
+
 struct StepSchedule {
   std::optional<tidemark::Schedule> schedule{};
   std::string why_not{};  // in words, if there is no schedule

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +39,8 @@ int64_t runs_again(const Schedule& schedule) {
 // program drops the result of every third layer early: only a schedule can keep it.
 class Layers {
  public:
-  explicit Layers(Bytes budget) : session_(options(budget), make_cpu_device({.threads = 1})) {
+  explicit Layers(Bytes budget, const std::string& policy = "delta")
+      : session_(options(budget, policy), make_cpu_device({.threads = 1})) {
     for (uint32_t i = 0; i < kLayers; ++i) {
       weights_.push_back(toy_upload(session_, 128, i, Category::kParameter));
     }
@@ -80,8 +82,12 @@ class Layers {
   Session& session() { return session_; }
 
  private:
-  static SessionOptions options(Bytes budget) {
-    return {.threads = 1, .budget = budget, .policy = "delta", .residency = {.poison = true}};
+  static SessionOptions options(Bytes budget, const std::string& policy) {
+    return {.threads = 1,
+            .budget = budget,
+            .policy = policy,
+            .residency = {.poison = true},
+            .costs = std::make_shared<const CostTable>(toy_costs())};
   }
   Session session_;
   std::vector<Handle> weights_;
@@ -212,6 +218,30 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
   }
   EXPECT_GT(followed, 60);
   EXPECT_GT(again, 10);
+}
+
+// Without a tier, the search runs beside the one for releases. Costs are given, so plans are
+// the same on every machine.
+TEST(RematSchedules, AreFollowedWhereTheyAreTheQuickest) {
+  constexpr int kSteps = 12;
+  Layers plain(Bytes(1 << 20));
+  for (int i = 0; i < kSteps; ++i) plain.step();
+  const std::vector<uint64_t> expected = plain.finish();
+  const std::string releases = "releases found by a search";
+  const std::string recomputation = "recomputation found by a search";
+  for (const auto& [share, method] :
+       {std::pair(80, releases), {38, recomputation}, {34, recomputation}}) {
+    SCOPED_TRACE(share);
+    Layers layers(align_up(Bytes(ample_need().count() * share / 100)), "tide");
+    std::vector<std::string> said;
+    layers.session().plan_steps(quiet(&said));
+    int by_plan = 0;
+    for (int i = 0; i < kSteps; ++i) by_plan += layers.step().planned;
+    EXPECT_EQ(layers.finish(), expected);
+    EXPECT_EQ(by_plan, kSteps - 3) << ::testing::PrintToString(said);
+    ASSERT_TRUE(layers.session().planner()->current());
+    EXPECT_EQ(layers.session().planner()->current()->schedule.method, method);
+  }
 }
 
 }  // namespace

@@ -114,6 +114,18 @@ TEST(Austere, LeavesAllToTheLastResort) {
   }
 }
 
+// To compute a gradient again takes all of backward before it.
+TEST(Austere, EvictsGradientsAfterAllElse) {
+  Stage stage("austere", 3, 0);
+  const Handle x = stage.data();
+  const Handle a = stage.call({x}, 1, 1, Category::kGradient);
+  const Handle b = stage.call({x});
+  const Handle c = stage.call({x});
+  EXPECT_EQ(stage.released({a, b, c}), "b");
+  const Handle d = stage.call({x}, 2);
+  EXPECT_EQ(stage.released({a, b, c, d}), "bca");
+}
+
 // No two steps of the program are alike, so none is planned.
 TEST(Tide, GoesByAnotherPolicyWhereItHasNoSchedule) {
   for (const PolicyInfo& policy : policies()) {

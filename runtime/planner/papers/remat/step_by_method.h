@@ -17,9 +17,6 @@
 
 namespace tidemark::planner::remat {
 
-// Shares of the space.
-inline constexpr double kMargins[] = {0, 0.01, 0.02, 0.04, 0.08, 0.16};
-
 struct StepByMethod {
   std::optional<tidemark::Schedule> schedule{};  // valid within the limits
   std::string why_not{};                         // in words, if there is no schedule
