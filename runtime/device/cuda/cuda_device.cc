@@ -192,7 +192,8 @@ class CudaDevice final : public Device {
     if (kind == MemoryKind::kDevice) {
       return std::make_unique<DeviceRegion>(driver_, addresses_, name_, size);
     }
-    return host_region(map_pages(size, " of host memory for " + name_), size);
+    return host_region(
+        map_huge_pages(size, driver_->host_node(), " of host memory for " + name_), size);
   }
   std::unique_ptr<MemoryRegion> adopt(std::shared_ptr<std::byte> memory, Bytes size) override {
     check_driver(*driver_, driver_->use(), "cudaSetDevice");

@@ -56,6 +56,8 @@ class CudaDriver {
   // Makes the GPU current on this thread. The calls below are for that GPU.
   virtual DriverStatus use() = 0;
   virtual DriverStatus properties(GpuProperties* out) = 0;
+  // The NUMA node of host memory that is nearest to the GPU; -1: unknown, or there is only one.
+  virtual int host_node() = 0;
   virtual DriverStatus memory_info(Bytes* free, Bytes* total) = 0;
   // The error of the last launch on this thread; resets it.
   virtual DriverStatus last_error() = 0;

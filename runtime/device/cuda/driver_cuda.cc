@@ -65,6 +65,13 @@ class Driver final : public CudaDriver {
     return kDriverOk;
   }
 
+  int host_node() override {
+    int node = -1;
+    const DriverStatus found =
+        status(cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, gpu_));
+    return found.ok() ? node : -1;
+  }
+
   DriverStatus memory_info(Bytes* free, Bytes* total) override {
     size_t free_bytes = 0;
     size_t total_bytes = 0;

@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <numeric>
 
@@ -199,6 +203,18 @@ TEST_F(CudaDeviceTest, HostMemoryIsPinnedAsItIsReached) {
   device_->copy(StreamId::kOffload, {host->data(), arena->data(), 128_KiB, 0});
   EXPECT_EQ(fake_->pinned(), 128_KiB);
   device_->synchronize_all();
+}
+
+TEST_F(CudaDeviceTest, HostMemoryIsOfHugePagesNearTheGpu) {
+  for (const int node : {-1, 0}) {
+    make({.host_node = node});
+    const auto host = device_->map(MemoryKind::kHost, 5_MiB);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(host->data()) % (2 << 20), 0u);
+    int policy = MPOL_DEFAULT;
+    if (syscall(SYS_get_mempolicy, &policy, nullptr, 0, host->data(), MPOL_F_ADDR) == 0) {
+      EXPECT_EQ(policy, node < 0 ? MPOL_DEFAULT : MPOL_PREFERRED);
+    }
+  }
 }
 
 TEST_F(CudaDeviceTest, PreparedHostMemoryIsPinnedOnceAndNotByTheCopy) {
