@@ -59,7 +59,7 @@ struct FakeCudaOptions {
   Nanos longest_delay{0};
   Bytes device_memory{int64_t{1} << 40};
   Bytes pinnable{int64_t{1} << 40};  // the limit of `ulimit -l`
-  int host_node = -1;  // of NUMA
+  int host_node = -1;                // of NUMA
   // As in CUDA, launching into a stream with this many queued commands waits. 0: no limit.
   size_t queue_capacity = 0;
 };

@@ -185,6 +185,7 @@ class CudaDevice final : public Device {
   const DeviceProfile& profile() const override { return profile_; }
   bool has_data() const override { return true; }
   bool host_reads_device_memory() const override { return false; }
+  bool timing_costs() const override { return true; }
 
   std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
     check_driver(*driver_, driver_->use(), "cudaSetDevice");

@@ -111,6 +111,19 @@ TEST_F(CudaDeviceTest, WorkThatNobodyTimesOrWaitsForRecordsNoEvent) {
   EXPECT_EQ(fake_->calls(DriverCall::kRecord), before + 1);
 }
 
+TEST_F(CudaDeviceTest, AWaitForTheMiddleOfALongQueueIsNotForItsEnd) {
+  make();
+  Gate gate;
+  const int64_t before = fake_->calls(DriverCall::kRecord);
+  for (int i = 0; i < 300; ++i) device_->enqueue(StreamId::kCompute, kernel([] {}));
+  ASSERT_EQ(fake_->calls(DriverCall::kRecord), before + 1);
+  const Event middle{StreamId::kCompute, 200};
+  device_->enqueue(StreamId::kCompute, gated(gate, 0));
+  device_->synchronize(middle);
+  EXPECT_FALSE(device_->done(Event{StreamId::kCompute, 301}));
+  gate.open();
+}
+
 TEST_F(CudaDeviceTest, TimedWorkBehindTimedWorkTakesOneEvent) {
   make();
   Gate gate;
