@@ -16,32 +16,39 @@ limit of its own, writes RESULTS/STEP.json and RESULTS/STEP.log, and is skipped 
 before with the same sources on the same GPU, so the script can be stopped and started again.
 The measurements are collected in RESULTS/summary.json (bench/gpu_report.py).
 
-  build         everything, for this GPU; fails without CUDA             limit 420 s
+These steps run, in eight minutes at most, on a machine with 16 cores:
+
+  build         everything, for this GPU; fails without CUDA             limit 200 s
   smoke         the device, CUDA's operators beside the CPU's, one
                 convolution, one step of ResNet-18; if it fails, nothing
-                else runs                                                limit  60 s
-  tests         the tests labelled cuda; skipped ones count as failed    limit 400 s
-  random        the runtime's random program on the GPU                  limit 120 s
-  bench-resnet  ResNet-50, 224x224, batch 256: unmanaged, PyTorch with
-                its layouts and cuDNN's trials, with the images on the
-                GPU or copied there; then 100, 50, 40 and 30 % of the
-                peak with the share of copies that is hidden; the
-                simulator beside it, by measured costs and by the
-                profile alone                                            limit 400 s
-  bench-bert    BERT-base, 512 tokens, batch 32, float32 and bfloat16:
-                unmanaged, in half of the peak, PyTorch                  limit 240 s
-  profile       this GPU's device profile, for the simulator             limit  60 s
+                else runs                                                limit  25 s
+  tests         the tests labelled cuda; skipped ones count as failed    limit  80 s
+  profile       this GPU's device profile, for the simulator             limit  15 s
+  bench-resnet  ResNet-50, 224x224, batch 256: unmanaged, PyTorch in
+                channels last, 50 and 30 % of the peak with the share of
+                copies that is hidden; the simulator beside it, by
+                measured costs and by the profile alone                  limit 100 s
+  bench-bert    BERT-base, 512 tokens, batch 32, bfloat16: unmanaged,
+                in half of the peak, PyTorch                             limit  60 s
+
+These are left out, unless --only names them:
+
+  random        the runtime's random program on the GPU, with a report;
+                the tests run it too                                     limit 120 s
+  bench-resnet-more  PyTorch with cuDNN's trials, with images copied to
+                the GPU, and in NCHW; 100 and 40 % of the peak           limit 300 s
+  bench-bert-more    BERT in float32                                     limit 150 s
   bench-ops     the host's time per operator, and how fast the kernels
                 of ResNet-50's and BERT's layers are                     limit 240 s
   bench-batch   the largest batch of ResNet-50: ours, PyTorch's plain,
                 checkpointed, saving on the host, and compiled with an
-                activation memory budget                                 limit 900 s
+                activation memory budget                                 limit 480 s
   sanitize      compute-sanitizer's memcheck on the tests, racecheck and
                 initcheck on those of kernels that share memory          limit 420 s
 
 The commit in the results is that of the folder's git repository, or TIDEMARK_COMMIT.
 
-  --only      only these steps (build and smoke come first in any case unless they are done)
+  --only      these steps alone (build and smoke come first in any case unless they are done)
   --again     repeat steps that succeeded before
   --build     build folder [build/gpu]
   --built     use the programs in the build folder as they are: built elsewhere, from these sources
@@ -51,7 +58,8 @@ The commit in the results is that of the folder's git repository, or TIDEMARK_CO
 TEXT
 }
 
-steps=(build smoke tests random bench-resnet bench-bert profile bench-ops bench-batch sanitize)
+usual=(build smoke tests profile bench-resnet bench-bert)
+steps=("${usual[@]}" random bench-resnet-more bench-bert-more bench-ops bench-batch sanitize)
 results=
 only=
 again=no
@@ -226,7 +234,7 @@ step_tests() {
   local tests=(--label-regex '^cuda$' --label-exclude '^long$')
   # Those of the device's own logic, over a driver of the tests' own.
   if [[ $device == cpu ]]; then tests=(--tests-regex '^runtime\.device\.cuda\.random\.'); fi
-  ctest --test-dir "$build" "${tests[@]}" --parallel 4 \
+  ctest --test-dir "$build" "${tests[@]}" --parallel 8 --timeout 70 \
     --output-on-failure --no-tests=error --output-junit "$results/tests.xml" | tee "$results/ctest.txt"
   local code=${PIPESTATUS[0]}
   if grep -q '(Skipped)' "$results/ctest.txt"; then
@@ -289,7 +297,7 @@ ours() {
   local name=$1 program=$2
   shift 2
   echo "--- $name: $*"
-  run_limited 100 "$build/bin/$program" --steps "$bench_steps" --seed 1 --json "$results/$name.json" \
+  run_limited 60 "$build/bin/$program" --steps "$bench_steps" --seed 1 --json "$results/$name.json" \
     "$@" > "$results/$name.txt" 2>&1
   local code=$?
   if [[ $code -ne 0 ]]; then tail -n 5 "$results/$name.txt"; fi
@@ -329,37 +337,35 @@ torch() {
 torch_bert() {
   local name=$1
   shift
-  peer "$name" 100 torch_bert.py torch,transformers --model "$bert" --seq-length "$tokens" \
+  peer "$name" 60 torch_bert.py torch,transformers --model "$bert" --seq-length "$tokens" \
     --batch "$sequences" --steps "$bench_steps" "$@"
 }
 
 field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$@"; }
 
-step_bench_resnet() {
-  local failed=0 peak share budget mode more simulated=sim:cuda
-  if [[ $device == cpu ]]; then simulated=sim:host; fi
-  problem
-  rm -f "$results/costs.json"
-  resnet resnet_unmanaged --device "$device" --policy none --save-costs "$results/costs.json" || return
-  for mode in plain upload benchmark nchw; do
-    case $mode in
-      plain) more=() ;;
-      nchw) more=(--layout nchw --benchmark) ;;
-      *) more=("--$mode") ;;
-    esac
-    torch "torch_$mode" 100 --batch "$batch" --steps "$bench_steps" "${more[@]}" || failed=1
-    if [[ $device == cpu && $mode == upload ]]; then break; fi
-  done
-  peak=$(field "$results/resnet_unmanaged.json" unmanaged_peak_bytes)
-  for share in 50 100 40 30; do
-    budget=$((peak * share / 100))
-    resnet "resnet_$share" --device "$device" --budget "$budget" --host-limit "$host_limit" \
+# under_budgets PERCENT...: ResNet in this much of the unmanaged peak, and how copies overlap.
+under_budgets() {
+  local failed=0 peak share
+  peak=$(field "$results/resnet_unmanaged.json" unmanaged_peak_bytes) || return
+  for share in "$@"; do
+    resnet "resnet_$share" --device "$device" --budget $((peak * share / 100)) --host-limit "$host_limit" \
       --trace "$results/trace_$share.json" || failed=1
     if [[ -e $results/trace_$share.json ]]; then
       python3 bench/copy_overlap.py "$results/trace_$share.json" > "$results/overlap_$share.json" || failed=1
       gzip -f "$results/trace_$share.json"
     fi
   done
+  return "$failed"
+}
+
+step_bench_resnet() {
+  local failed=0 simulated=sim:cuda
+  if [[ $device == cpu ]]; then simulated=sim:host; fi
+  problem
+  rm -f "$results/costs.json"
+  resnet resnet_unmanaged --device "$device" --policy none --save-costs "$results/costs.json" || return
+  torch torch_plain 40 --batch "$batch" --steps "$bench_steps" || failed=1
+  under_budgets 50 30 || failed=1
   # This GPU's kernels, whose workspaces it takes, in the simulator's time: by what operators were
   # found to cost above, and by the profile alone.
   resnet resnet_simulated --device "$simulated" --policy none --costs "$results/costs.json" || failed=1
@@ -367,35 +373,51 @@ step_bench_resnet() {
   return "$failed"
 }
 
-step_bench_bert() {
-  local failed=0 dtype peak
+step_bench_resnet_more() {
+  local failed=0 mode more
   problem
-  for dtype in float32 bf16; do
-    # Most CPUs have no products of bfloat16.
-    if [[ $device == cpu && $dtype == bf16 ]]; then break; fi
-    bert "bert_$dtype" --dtype "$dtype" --policy none || return
-    torch_bert "torch_bert_$dtype" --dtype "$dtype" || failed=1
-    peak=$(field "$results/bert_$dtype.json" unmanaged_peak_bytes)
-    bert "bert_${dtype}_50" --dtype "$dtype" --budget $((peak / 2)) --host-limit "$host_limit" || failed=1
+  if [[ ! -e $results/resnet_unmanaged.json ]]; then
+    resnet resnet_unmanaged --device "$device" --policy none || return
+  fi
+  for mode in upload benchmark nchw; do
+    more=("--$mode")
+    if [[ $mode == nchw ]]; then more=(--layout nchw --benchmark); fi
+    torch "torch_$mode" 100 --batch "$batch" --steps "$bench_steps" "${more[@]}" || failed=1
+    if [[ $device == cpu ]]; then break; fi
   done
+  under_budgets 100 40 || failed=1
   return "$failed"
 }
+
+# bert_in DTYPE
+bert_in() {
+  local failed=0 dtype=$1 peak
+  problem
+  bert "bert_$dtype" --dtype "$dtype" --policy none || return
+  torch_bert "torch_bert_$dtype" --dtype "$dtype" || failed=1
+  peak=$(field "$results/bert_$dtype.json" unmanaged_peak_bytes)
+  bert "bert_${dtype}_50" --dtype "$dtype" --budget $((peak / 2)) --host-limit "$host_limit" || failed=1
+  return "$failed"
+}
+# Most CPUs have no products of bfloat16.
+step_bench_bert() { bert_in "$(if [[ $device == cpu ]]; then echo float32; else echo bf16; fi)"; }
+step_bench_bert_more() { bert_in float32; }
 
 step_bench_batch() {
   local failed=0 mode limit most
   problem
   # A fiftieth is left free: the budget is taken anew for each trial.
-  run_limited 330 "$build/bin/stress_batch" --model "$model" --data synthetic --image-size "$size" \
+  run_limited 200 "$build/bin/stress_batch" --model "$model" --data synthetic --image-size "$size" \
     --device "$device" --budget "$all" --margin 0.02 --host-limit "$host_limit" --prove 2 \
     --largest "$largest" --json "$results/max_batch.json" > "$results/max_batch.txt" 2>&1 || failed=1
   tail -n 3 "$results/max_batch.txt"
   for mode in plain checkpoint save_on_cpu memory_budget; do
-    limit=100 most=$largest
+    limit=60 most=$largest
     case $mode in
       # PyTorch rounds what it pins up to powers of two, and the host has an end.
-      save_on_cpu) limit=200 most=$((largest < 768 ? largest : 768)) ;;
+      save_on_cpu) limit=100 most=$((largest < 768 ? largest : 768)) ;;
       # A compiler's time for the first two batches that are tried.
-      memory_budget) limit=240 ;;
+      memory_budget) limit=200 ;;
     esac
     # torch.compile has no use for a CPU without a compiler.
     if [[ $device == cpu && $mode == memory_budget ]]; then continue; fi
@@ -444,14 +466,18 @@ step_sanitize() {
   return "$failed"
 }
 
-declare -A limits=([build]=420 [smoke]=60 [bench-resnet]=400 [bench-bert]=240 [tests]=400 [random]=120 [profile]=60
-                   [bench-ops]=240 [bench-batch]=900 [sanitize]=420)
+declare -A limits=([build]=200 [smoke]=25 [tests]=80 [profile]=15 [bench-resnet]=100 [bench-bert]=60 [random]=120
+                   [bench-resnet-more]=300 [bench-bert-more]=150 [bench-ops]=240 [bench-batch]=480 [sanitize]=420)
 declare -A parts=([random]="random_report.json" [profile]="gpu_profile.json" [bench-ops]="host_overhead.json ops.json"
-                  [bench-resnet]="resnet_unmanaged.json resnet_100.json resnet_50.json resnet_40.json resnet_30.json overlap_100.json overlap_50.json overlap_40.json overlap_30.json resnet_simulated.json resnet_modelled.json torch_plain.json torch_upload.json torch_benchmark.json torch_nchw.json"
-                  [bench-bert]="bert_float32.json bert_float32_50.json bert_bf16.json bert_bf16_50.json torch_bert_float32.json torch_bert_bf16.json"
+                  [bench-resnet]="resnet_unmanaged.json resnet_50.json resnet_30.json overlap_50.json overlap_30.json resnet_simulated.json resnet_modelled.json torch_plain.json"
+                  [bench-resnet-more]="resnet_100.json resnet_40.json overlap_100.json overlap_40.json torch_upload.json torch_benchmark.json torch_nchw.json"
+                  [bench-bert]="bert_bf16.json bert_bf16_50.json torch_bert_bf16.json"
+                  [bench-bert-more]="bert_float32.json bert_float32_50.json torch_bert_float32.json"
                   [bench-batch]="max_batch.json torch_max_plain.json torch_max_checkpoint.json torch_max_save_on_cpu.json torch_max_memory_budget.json")
+if [[ $device == cpu ]]; then parts[bench-bert]=${parts[bench-bert-more]}; fi
 declare -A verdicts seconds
 stop=no
+left_out=()
 
 run_step() {
   local step=$1 start=$SECONDS code verdict files=() file
@@ -486,7 +512,9 @@ if [[ -n $inner ]]; then
     profile) step_profile ;;
     bench-ops) step_bench_ops ;;
     bench-resnet) step_bench_resnet ;;
+    bench-resnet-more) step_bench_resnet_more ;;
     bench-bert) step_bench_bert ;;
+    bench-bert-more) step_bench_bert_more ;;
     bench-batch) step_bench_batch ;;
     sanitize) step_sanitize ;;
   esac
@@ -494,9 +522,11 @@ if [[ -n $inner ]]; then
 fi
 
 for step in "${steps[@]}"; do
-  wanted=yes
-  if [[ -n $only && $step != build && $step != smoke && ,$only, != *,$step,* ]]; then wanted=no; fi
-  if [[ $wanted == no ]]; then continue; fi
+  wanted=${only:-${usual[*]}}
+  if [[ $step != build && $step != smoke && " ${wanted//,/ } " != *" $step "* ]]; then
+    left_out+=("$step")
+    continue
+  fi
   if [[ $stop == yes ]]; then
     verdicts[$step]='not run'
     seconds[$step]=0
@@ -512,8 +542,9 @@ printf '\n%s, driver %s, nvcc %s, commit %s, sources %s\n' "$gpu_name" "$gpu_dri
 failed=0
 for step in "${steps[@]}"; do
   if [[ -z ${verdicts[$step]-} ]]; then continue; fi
-  printf '  %-13s %-10s %4d s\n' "$step" "${verdicts[$step]}" "${seconds[$step]}"
+  printf '  %-17s %-10s %4d s\n' "$step" "${verdicts[$step]}" "${seconds[$step]}"
   if [[ ${verdicts[$step]} != ok* ]]; then failed=1; fi
 done
+if [[ ${#left_out[@]} -gt 0 ]]; then echo "left out (--only names steps): ${left_out[*]}"; fi
 python3 bench/gpu_report.py "$results" || failed=1
 exit "$failed"

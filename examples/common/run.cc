@@ -646,7 +646,10 @@ SessionOptions session_options(const RunFlags& flags) {
   options.residency.overlap = flags.overlap;
   options.costs = flags.costs;
   options.seed = flags.seed;
-  if (!flags.trace.empty()) options.event_capacity = kTraceEvents;
+  if (!flags.trace.empty()) {
+    options.event_capacity = kTraceEvents;
+    options.residency.time_all = true;
+  }
   return options;
 }
 

@@ -66,6 +66,14 @@ class CostModel {
     return is_current(key) ? entries_[key - first_key_ + 1].time : floor_of(key);
   }
   bool is_current(CostKey key) const { return key >= first_key_; }
+  // False for a key from before forget().
+  bool is_measured(CostKey key) const {
+    return is_current(key) && entries_[key - first_key_ + 1].was_measured;
+  }
+  // Counts a run of the operator. Returns its runs so far; 0 for a key from before forget().
+  uint32_t count_run(CostKey key) {
+    return is_current(key) ? ++entries_[key - first_key_ + 1].runs : 0;
+  }
 
   // Uses these costs from now on; operators not in the table are priced by the profile.
   // REQUIRES: no key has been given out yet.
@@ -109,6 +117,7 @@ class CostModel {
     Nanos time{0};
     Nanos measured{0};  // minimum in this step; 0: none
     bool was_measured = false;
+    uint32_t runs = 0;
     std::string name{};
   };
   struct Interval {

@@ -82,6 +82,9 @@ class Device {
   // it.
   virtual bool host_reads_device_memory() const { return true; }
 
+  // Timing work costs the host or the device time.
+  virtual bool timing_costs() const { return false; }
+
   // Reserves address space of exactly `size`; pages are taken when touched. Throws DeviceError.
   virtual std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) = 0;
   // Makes a region of the caller's host memory, and keeps that memory alive. Copies are as fast

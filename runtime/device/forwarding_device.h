@@ -21,6 +21,7 @@ class ForwardingDevice : public Device {
   const DeviceProfile& profile() const override { return inner_->profile(); }
   bool has_data() const override { return inner_->has_data(); }
   bool host_reads_device_memory() const override { return inner_->host_reads_device_memory(); }
+  bool timing_costs() const override { return inner_->timing_costs(); }
   std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
     return inner_->map(kind, size);
   }

@@ -25,6 +25,11 @@ Bytes page_size();
 // followed by memory_limits().
 std::shared_ptr<std::byte> map_pages(Bytes size, const std::string& purpose = "");
 
+// The same, beginning on a huge page, of huge pages of a NUMA node (-1: of any node). Both are
+// preferences: if the system refuses them or has none left, the pages are ordinary ones.
+std::shared_ptr<std::byte> map_huge_pages(Bytes size, int node,
+                                          const std::string& purpose = "");
+
 // Takes the pages of [begin, begin + size), which begins on a page, now rather than when they
 // are first written, until `stop`. What they hold stays, also if others write it meanwhile.
 // Threads: any.

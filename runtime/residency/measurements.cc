@@ -4,12 +4,33 @@
 
 namespace tidemark {
 
-void Measurements::add(uint64_t tag, const Work& work) {
+uint64_t Measurements::add(uint64_t tag, const Work& work) {
   constexpr size_t kKept = 1 << 16;
   if (tag % (kKept / 2) == 0) take_completions();
   works_.resize(tag - first_ + 1);
   works_.back() = work;
   stop(kKept);
+  return is_timed(work) ? tag : 0;
+}
+
+bool Measurements::is_timed(const Work& work) {
+  constexpr uint32_t kFirstRuns = 16;  // the very first also load code
+  constexpr uint32_t kSampled = 16;    // one in so many
+  if (work.copied > Bytes(0) || context_.options.time_all || !context_.device.timing_costs()) {
+    return true;
+  }
+  const uint32_t run = context_.costs.count_run(work.key);
+  const bool unknown = context_.options.learn_costs && !context_.costs.is_measured(work.key);
+  // Neighbours have neighbouring keys, so samples spread over the step.
+  return tight_ || is_tight() || unknown || run <= kFirstRuns ||
+         (run + work.key) % kSampled == 0;
+}
+
+bool Measurements::is_tight() const {
+  const StepStats& step = context_.stats;
+  return step.evictions + step.offloads + step.clean_drops + step.reloads + step.recomputes +
+             step.compactions >
+         0;
 }
 
 void Measurements::stop(size_t but) {

@@ -1,4 +1,10 @@
 // Matches the device's timings with the work issued, for the cost model to learn from.
+//
+// Where timing costs time (CUDA's events), an operator is timed in its first runs, in steps
+// that release something or follow such a step, and otherwise in every sixteenth run. Which
+// runs these are depends on the program alone. While memory is short, all are: costs then
+// decide what is released, and a copy may start at the event behind the last use rather than at
+// a later one.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +26,9 @@ class Measurements {
   explicit Measurements(ResidencyContext& context) : context_(context) {}
 
   // Records work given to the device under `tag`, which is larger than all earlier tags.
-  void add(uint64_t tag, const Work& work);
+  // Returns the tag for the device, which is 0 if the work is not to be timed.
+  uint64_t add(uint64_t tag, const Work& work);
+  void begin_step() { tight_ = is_tight(); }
   // Takes over the timings of finished work.
   void take_completions();
   // Stops waiting for timings, except of the latest `but` pieces of work.
@@ -33,10 +41,15 @@ class Measurements {
   void set_learning(bool learning) { learning_ = learning; }
 
  private:
+  bool is_timed(const Work& work);
+  // Memory is short: something was released, moved or brought back in this step.
+  bool is_tight() const;
+
   ResidencyContext& context_;
   std::deque<Work> works_;  // tags are consecutive from first_
   uint64_t first_ = 1;
   bool learning_ = true;
+  bool tight_ = false;  // the step before was
 };
 
 }  // namespace tidemark

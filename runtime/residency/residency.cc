@@ -264,12 +264,12 @@ bool Residency::issue(Recipe& call, Run kind, Reason reason, const BlockPlacemen
        .issued = context_.clock,
        .expected = cost,
        .used = context_.arena.used()});
-  measurements_.add(tag, {call.cost_key, Bytes(0), again});
+  const uint64_t timed = measurements_.add(tag, {call.cost_key, Bytes(0), again});
   const Event done = call.launch(
       context_.device,
       {input_addresses, output_addresses,
        workspace ? context_.arena.address(workspace->managed.block.offset) : nullptr},
-      tag);
+      timed);
   issue.commit();
 
   context_.clock += std::max(cost, Nanos(1));
@@ -333,6 +333,7 @@ void Residency::on_unused(Storage& storage) {
 void Residency::begin_step() {
   context_.effort.go_on();
   context_.phase = Phase::kForward;
+  measurements_.begin_step();
   context_.stats = {};
   step_began_ = context_.device.now();
   modelled_began_ = context_.device.modelled_now();

@@ -14,6 +14,9 @@ struct ResidencyOptions {
   // Off: costs come only from the device's profile, so that decisions match the simulator's
   // step for step.
   bool learn_costs = true;
+  // On devices where timing costs time, times all operators, for timelines. Off: once costs are
+  // learnt, a step that releases nothing times a sample (measurements.h).
+  bool time_all = false;
   // Off: compute waits for each copy at once.
   bool overlap = true;
   // Compacts blocks instead of releasing storages, where that is cheaper.

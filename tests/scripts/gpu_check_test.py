@@ -7,6 +7,7 @@ CPU in the GPU's place.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -67,6 +68,15 @@ class Arguments(unittest.TestCase):
             done = run("r", path=folder)
         self.assertIn("there is no make on this machine", done.stderr)
 
+    def test_the_steps_that_run_unasked_take_eight_minutes_at_most(self):
+        limits = dict(re.findall(r"\[([\w-]+)\]=(\d+)\b", SCRIPT.read_text(encoding="utf-8")))
+        usual, others = run("--help").stdout.split("These are left out")
+        said = [dict(re.findall(r"^  (\w[\w-]+) .*?limit +(\d+) s$", part, re.DOTALL | re.MULTILINE))
+                for part in (usual, others)]
+        self.assertEqual({**said[0], **said[1]}, limits)
+        self.assertLessEqual(sum(map(int, said[0].values())), 480)
+        self.assertTrue(all(int(limit) <= 480 for limit in said[1].values()))
+
     def test_help(self):
         done = run("--help")
         self.assertEqual(done.returncode, 0)
@@ -90,7 +100,8 @@ class StandIn(unittest.TestCase):
         return json.loads((self.results / name).read_text(encoding="utf-8"))
 
     def test_what_is_measured_is_put_together_and_not_measured_twice(self):
-        output = self.check("profile,bench-ops,bench-resnet")
+        output = self.check("profile,bench-ops,bench-resnet,bench-resnet-more")
+        self.assertIn("left out (--only names steps): tests bench-bert", output)
         for words in ("DIFFERENT", "ABOVE", "OFF"):
             self.assertNotIn(words, output)
         summary = self.read("summary.json")
@@ -108,7 +119,7 @@ class StandIn(unittest.TestCase):
         self.assertGreater(summary["host_seconds_per_operator"]["relu/cpu"], 0)
         self.assertGreater(summary["operators"]["batch_norm/7x7x512"]["gb_s"], 0)
         self.assertGreater(summary["profile"]["memory_bytes"], 0)
-        for step in ("profile", "bench-ops", "bench-resnet"):
+        for step in ("profile", "bench-ops", "bench-resnet", "bench-resnet-more"):
             self.assertEqual(self.read(f"{step}.json")["verdict"], "ok")
         again = self.check("bench-resnet")
         self.assertIn("ok before", again)

@@ -350,6 +350,7 @@ DriverStatus FakeCudaDriver::move(void* to, const void* from, size_t bytes,
       reinterpret_cast<uintptr_t>(from) % 16 != 0) {
     violation("a move of what is not aligned to 16 bytes");
   }
+  if (bytes > kMaxMove) violation("a move of more than kMaxMove");
   for (const void* side : {static_cast<const void*>(to), from}) {
     const Range* const range = range_of(side, bytes);
     if (!range || !range->device) violation("a move outside device memory");

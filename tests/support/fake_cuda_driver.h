@@ -59,6 +59,7 @@ struct FakeCudaOptions {
   Nanos longest_delay{0};
   Bytes device_memory{int64_t{1} << 40};
   Bytes pinnable{int64_t{1} << 40};  // the limit of `ulimit -l`
+  int host_node = -1;                // of NUMA
   // As in CUDA, launching into a stream with this many queued commands waits. 0: no limit.
   size_t queue_capacity = 0;
 };
@@ -87,6 +88,7 @@ class FakeCudaDriver final : public CudaDriver {
   std::string describe(DriverStatus status) const override;
   DriverStatus use() override;
   DriverStatus properties(GpuProperties* out) override;
+  int host_node() override { return options_.host_node; }
   DriverStatus memory_info(Bytes* free, Bytes* total) override;
   DriverStatus last_error() override;
   int64_t take_launches() override;

@@ -144,10 +144,9 @@ class Staging {
   std::byte* data_ = nullptr;
 };
 
-// Ranges that overlap at a distance below this, and below a sixteenth of their size, are moved
-// by a kernel. Others are moved by copies of as many bytes as the distance, each of which takes
-// a few microseconds to issue.
-constexpr int64_t kLeastPieceOfMove = 256 << 10;
+// Ranges that overlap at a distance below this are moved by a kernel. Others are moved by
+// copies of as many bytes as the distance, each of which takes longer than it takes to issue.
+constexpr int64_t kLeastPieceOfMove = 4 << 20;
 
 class CudaDevice final : public Device {
  public:
@@ -186,13 +185,15 @@ class CudaDevice final : public Device {
   const DeviceProfile& profile() const override { return profile_; }
   bool has_data() const override { return true; }
   bool host_reads_device_memory() const override { return false; }
+  bool timing_costs() const override { return true; }
 
   std::unique_ptr<MemoryRegion> map(MemoryKind kind, Bytes size) override {
     check_driver(*driver_, driver_->use(), "cudaSetDevice");
     if (kind == MemoryKind::kDevice) {
       return std::make_unique<DeviceRegion>(driver_, addresses_, name_, size);
     }
-    return host_region(map_pages(size, " of host memory for " + name_), size);
+    return host_region(
+        map_huge_pages(size, driver_->host_node(), " of host memory for " + name_), size);
   }
   std::unique_ptr<MemoryRegion> adopt(std::shared_ptr<std::byte> memory, Bytes size) override {
     check_driver(*driver_, driver_->use(), "cudaSetDevice");
@@ -473,7 +474,7 @@ class CudaDevice final : public Device {
     }
     const int64_t distance = std::abs(copy.to - copy.from);
     const bool upwards = copy.to > copy.from;
-    if (distance < kLeastPieceOfMove && distance < bytes / 16) {
+    if (distance < kLeastPieceOfMove) {
       constexpr int64_t kWord = 16;
       TIDEMARK_CHECK(reinterpret_cast<uintptr_t>(copy.to) % kWord == 0 &&
                          reinterpret_cast<uintptr_t>(copy.from) % kWord == 0,
@@ -486,17 +487,28 @@ class CudaDevice final : public Device {
         }
       };
       if (upwards) rest();
-      check_driver(*driver_,
-                   driver_->move(copy.to, copy.from, static_cast<size_t>(whole), to.native()),
-                   "move_on_gpu");
-      to.count_commands(1);
+      in_parts(whole, static_cast<int64_t>(kMaxMove), upwards, [&](int64_t at, int64_t part) {
+        make_space_beside_host_work(to);
+        check_driver(
+            *driver_,
+            driver_->move(copy.to + at, copy.from + at, static_cast<size_t>(part), to.native()),
+            "move_on_gpu");
+        to.count_commands(1);
+      });
       if (!upwards) rest();
       return;
     }
-    for (int64_t done = 0; done < bytes; done += distance) {
-      const int64_t part = std::min(distance, bytes - done);
-      const int64_t at = upwards ? bytes - done - part : done;
+    in_parts(bytes, distance, upwards, [&](int64_t at, int64_t part) {
       copy_part(to, copy.to + at, copy.from + at, part);
+    });
+  }
+
+  // [0, bytes) in parts of at most `most`, the highest first if `downwards`.
+  template <class F>
+  static void in_parts(int64_t bytes, int64_t most, bool downwards, const F& f) {
+    for (int64_t done = 0; done < bytes; done += most) {
+      const int64_t part = std::min(most, bytes - done);
+      f(downwards ? bytes - done - part : done, part);
     }
   }
 

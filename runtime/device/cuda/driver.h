@@ -44,6 +44,9 @@ struct GpuProperties {
   Bytes memory{0};
 };
 
+// The most that CudaDriver::move() moves.
+inline constexpr size_t kMaxMove = size_t{64} << 20;
+
 enum class DriverMemory : uint8_t { kDevice, kPinned };
 
 class CudaDriver {
@@ -56,6 +59,8 @@ class CudaDriver {
   // Makes the GPU current on this thread. The calls below are for that GPU.
   virtual DriverStatus use() = 0;
   virtual DriverStatus properties(GpuProperties* out) = 0;
+  // The NUMA node of host memory that is nearest to the GPU; -1: unknown, or there is only one.
+  virtual int host_node() = 0;
   virtual DriverStatus memory_info(Bytes* free, Bytes* total) = 0;
   // The error of the last launch on this thread; resets it.
   virtual DriverStatus last_error() = 0;
@@ -80,8 +85,8 @@ class CudaDriver {
 
   // Either side may be device or pinned host memory; the ranges do not overlap.
   virtual DriverStatus copy(void* to, const void* from, size_t bytes, DriverStream stream) = 0;
-  // Within device memory, as memmove(). REQUIRES: 16-byte alignment, and a multiple of 16
-  // bytes.
+  // Within device memory, as memmove(), in one launch. REQUIRES: 16-byte alignment, and a
+  // multiple of 16 bytes, at most kMaxMove.
   virtual DriverStatus move(void* to, const void* from, size_t bytes, DriverStream stream) = 0;
   // Within device memory.
   virtual DriverStatus fill(void* to, std::byte value, size_t bytes, DriverStream stream) = 0;

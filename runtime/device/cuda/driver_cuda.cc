@@ -1,6 +1,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <map>
 #include <new>
 #include <string>
 #include <utility>
@@ -65,6 +66,13 @@ class Driver final : public CudaDriver {
     return kDriverOk;
   }
 
+  int host_node() override {
+    int node = -1;
+    const DriverStatus found =
+        status(cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, gpu_));
+    return found.ok() ? node : -1;
+  }
+
   DriverStatus memory_info(Bytes* free, Bytes* total) override {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -90,12 +98,27 @@ class Driver final : public CudaDriver {
 
   DriverStatus create_stream(DriverStream* out) override {
     cudaStream_t stream = nullptr;
-    const auto error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    auto error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess) return status(error);
+    void* words = nullptr;
+    error = cudaMalloc(&words, kMoveProgressBytes);
+    if (error == cudaSuccess) error = cudaMemsetAsync(words, 0, kMoveProgressBytes, stream);
+    if (error != cudaSuccess) {
+      (void)cudaFree(words);
+      (void)cudaStreamDestroy(stream);
+      return status(error);
+    }
+    moves_[stream].words = static_cast<uint32_t*>(words);
     *out = stream;
-    return status(error);
+    return kDriverOk;
   }
   DriverStatus destroy_stream(DriverStream stream) override {
-    return status(cudaStreamDestroy(as_stream(stream)));
+    const auto error = cudaStreamDestroy(as_stream(stream));
+    if (const auto found = moves_.find(stream); found != moves_.end()) {
+      (void)cudaFree(found->second.words);
+      moves_.erase(found);
+    }
+    return status(error);
   }
   DriverStatus synchronize_stream(DriverStream stream) override {
     return status(cudaStreamSynchronize(as_stream(stream)));
@@ -136,7 +159,7 @@ class Driver final : public CudaDriver {
     return status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)));
   }
   DriverStatus move(void* to, const void* from, size_t bytes, DriverStream stream) override {
-    return status(move_on_gpu(to, from, bytes, as_stream(stream)));
+    return status(move_on_gpu(to, from, bytes, moves_[stream], as_stream(stream)));
   }
   DriverStatus fill(void* to, std::byte value, size_t bytes, DriverStream stream) override {
     return status(cudaMemsetAsync(to, static_cast<int>(value), bytes, as_stream(stream)));
@@ -188,6 +211,7 @@ class Driver final : public CudaDriver {
 
  private:
   const int gpu_;
+  std::map<DriverStream, MoveProgress> moves_;
 };
 
 }  // namespace

@@ -1,16 +1,25 @@
-// memmove() within device memory, for overlapping ranges at a small distance, which
-// cudaMemcpyAsync leaves undefined.
+// memmove() within device memory, for ranges that overlap, which cudaMemcpyAsync leaves
+// undefined.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace tidemark {
 
-// Uses no extra memory. One block moves all bytes, so that a block-wide barrier orders reads
-// before writes: tens of gigabytes per second. At larger distances, plain copies in pieces are
-// faster. REQUIRES: addresses and size are multiples of 16.
-cudaError_t move_on_gpu(void* to, const void* from, size_t bytes, cudaStream_t stream);
+// Device memory through which the blocks of a move wait for each other. Moves in one stream
+// share it; streams do not.
+struct MoveProgress {
+  uint32_t* words = nullptr;  // kMoveProgressBytes, zero before the first move
+  uint32_t moves = 0;         // launches so far
+};
+extern const size_t kMoveProgressBytes;
+
+// One launch. Many blocks move a tile each, and no byte is overwritten before it has been read.
+// REQUIRES: addresses and size are multiples of 16; bytes <= kMaxMove (driver.h).
+cudaError_t move_on_gpu(void* to, const void* from, size_t bytes, MoveProgress& progress,
+                        cudaStream_t stream);
 
 }  // namespace tidemark

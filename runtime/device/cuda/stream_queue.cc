@@ -153,7 +153,8 @@ void StreamQueue::push_mark(const Begun& begun) {
 
 Event StreamQueue::end(const Begun& begun) {
   ++issued_;
-  if (begun.timed || !tasks_.empty()) {
+  const Ticket marked = marks_.empty() ? completed_ : marks_.back().ticket;
+  if (begun.timed || !tasks_.empty() || issued_ - marked >= kMaxUnmarked) {
     try {
       push_mark(begun);
     } catch (...) {

@@ -2,7 +2,8 @@
 //
 // CUDA's events are objects; ours are places in a queue. A *mark* is a place at which a CUDA
 // event has been recorded. Timed work records a mark behind it. For other work, a mark is
-// recorded at the end of the queue at the first query: never earlier than the work asked about.
+// recorded at the end of the queue at the first query, never earlier than the work asked about,
+// and behind every 256th ticket without one.
 // Marks are read in order, without waiting, and their events are reused.
 //
 //   tickets   1    2    3    4    5            marks are at 2, 3 and 5;
@@ -116,6 +117,9 @@ class StreamQueue {
   void read(Mark& mark);
 
   static constexpr size_t kMaxCompletions = 1 << 16;
+  // Tickets from mark to mark at most, so that a wait for the middle of a long queue does not
+  // wait for its end.
+  static constexpr Ticket kMaxUnmarked = 256;
 
   CudaDriver& driver_;
   GpuClock& clock_;

@@ -7,13 +7,16 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "ops/attention/kernels.h"
 #include "ops/create/create.h"
+#include "ops/elementwise/compare.h"
 #include "ops/elementwise/inplace.h"
 #include "ops/view/contiguous.h"
 #include "ops/view/view.h"
@@ -46,6 +49,10 @@ const Case kCases[] = {
     {"whole_tiles_with_all", 2, 128, 128, 1, 64, true, 0.2, Case::kLengths},
     {"odd", 2, 67, 131, 3, 20},
     {"odd_depth", 2, 67, 131, 2, 33, true, 0.1},
+    {"odd_depth_of_few", 1, 70, 75, 2, 7, false, 0.4, Case::kLengths},
+    {"odd_depth_of_a_tile", 1, 130, 66, 1, 63, true, 0.2, Case::kMask, Case::kAny},
+    {"odd_depth_above_a_tile", 2, 70, 75, 1, 65, true, 0.3, Case::kLengths},
+    {"odd_and_deep", 1, 66, 130, 2, 127, false, 0.2, Case::kAll, Case::kAny},
     {"deep", 1, 33, 40, 1, 128},
     {"deepest", 1, 9, 12, 1, 200},
     {"causal", 2, 133, 133, 2, 16, true},
@@ -201,19 +208,25 @@ struct Outcome {
 };
 
 Outcome attend(const Case& c, const Operands& values, const Shape& query_shape,
-               const Shape& key_shape, AttentionImplementation implementation) {
+               const Shape& key_shape, AttentionImplementation implementation,
+               DType dtype = DType::kFloat32) {
   Session& session = Session::current();
   session.reserve_random(5);  // calls do not depend on where in a block the stream stands
   const uint64_t start = session.reserve_random(0);
-  Tensor q = from(values.q, query_shape), k = from(values.k, key_shape),
-         v = from(values.v, key_shape);
+  const auto operand = [&](const std::vector<float>& x, const Shape& shape) {
+    return cast(from(x, shape), dtype);
+  };
+  Tensor q = operand(values.q, query_shape), k = operand(values.k, key_shape),
+         v = operand(values.v, key_shape);
   for (Tensor* leaf : {&q, &k, &v}) require_grad(*leaf);
   Outcome outcome;
-  outcome.y = scaled_dot_product_attention(q, k, v, options_of(c, implementation));
-  backward(outcome.y, from(values.g, query_shape));
-  outcome.dq = grad_of(q);
-  outcome.dk = grad_of(k);
-  outcome.dv = grad_of(v);
+  const Tensor y = scaled_dot_product_attention(q, k, v, options_of(c, implementation));
+  backward(y, operand(values.g, query_shape));
+  const NoGrad no_grad;
+  outcome.y = cast(y, DType::kFloat32);
+  outcome.dq = cast(grad_of(q), DType::kFloat32);
+  outcome.dk = cast(grad_of(k), DType::kFloat32);
+  outcome.dv = cast(grad_of(v), DType::kFloat32);
   outcome.want =
       define(c, values.q, values.k, values.v, values.g, session.seed(), (start + 3) / 4);
   return outcome;
@@ -254,6 +267,21 @@ TEST_P(AttentionCases, AgreesWithTheDefinitionOnTensorCores) {
   EXPECT_LT(distance(got.dq, got.want.dq), 2e-3);
   EXPECT_LT(distance(got.dk, got.want.dk), 2e-3);
   EXPECT_LT(distance(got.dv, got.want.dv), 1e-3);
+}
+
+// On GPUs with tensor cores; other kernels multiply in float32.
+TEST_P(AttentionCases, AgreesWithTheDefinitionInBFloat16) {
+  const Case& c = GetParam();
+  Operands values = operands_of(c);
+  for (std::vector<float>* x : {&values.q, &values.k, &values.v, &values.g}) {
+    for (float& value : *x) value = float{BFloat16(value)};
+  }
+  const Outcome got =
+      attend(c, values, query_shape(c), key_shape(c), kMemoryEfficient, DType::kBFloat16);
+  EXPECT_LT(distance(got.y, got.want.y), 5e-3);
+  EXPECT_LT(distance(got.dq, got.want.dq), 1e-2);
+  EXPECT_LT(distance(got.dk, got.want.dk), 1e-2);
+  EXPECT_LT(distance(got.dv, got.want.dv), 5e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, AttentionCases, ::testing::ValuesIn(kCases),
@@ -753,6 +781,52 @@ TEST_F(AttentionTest, MemoryEfficientNeedsLittleMemory) {
   // The probabilities, and as much again for their gradient.
   EXPECT_EQ(peak(kMaterialised), 8 * tensor + 2 * (rows * kTokens) + rows);
   EXPECT_GT(peak(kMaterialised).count(), 8 * efficient.count());
+  session_.make_current();
+}
+
+// Several heads of the queries share one of the keys. Each finds its part of the keys'
+// gradients, and the parts are then added up: they count like any other tensor.
+TEST_F(AttentionTest, PartsOfGradientsOfSharedHeadsCount) {
+  constexpr int64_t kTokens = 200, kHeads = 6, kShared = 2, kDepth = 65;
+  const Shape query{1, kTokens, kHeads, kDepth}, key{1, kTokens, kShared, kDepth};
+  const auto peak = [&](const std::string& device, DType dtype, bool starts) {
+    SessionOptions session_options = options();
+    session_options.device = device;
+    session_options.policy = "none";
+    Session session(session_options);
+    const auto upload = [&](DType type, const Shape& shape) {
+      // Zeros, which are keys' starts as well as numbers.
+      const auto zeros = std::make_shared<std::vector<std::byte>>(
+          static_cast<size_t>((size_of(type) * shape.elements()).count()));
+      return session.upload(TensorMeta::contiguous(type, shape), Category::kData, zeros->data(),
+                            zeros);
+    };
+    session.step([&] {
+      Tensor leaf[] = {upload(dtype, query), upload(dtype, key), upload(dtype, key)};
+      for (Tensor& each : leaf) require_grad(each);
+      AttentionOptions options{.causal = true, .dropout = 0.1};
+      if (starts) options.starts = upload(DType::kInt32, {1, kTokens});
+      const Tensor y = scaled_dot_product_attention(leaf[0], leaf[1], leaf[2], options);
+      backward(y, upload(dtype, query));
+    });
+    return session.peak_live().total();
+  };
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const auto bytes = [](DType type, const Shape& shape) {
+      return align_up(size_of(type) * shape.elements());
+    };
+    const Bytes rows = bytes(DType::kFloat32, {kHeads, kTokens});
+    for (const bool starts : {false, true}) {
+      // q, y, g, dq, and the parts of dk and dv; k, v, and the first sum of parts; the
+      // log-sum-exps.
+      Bytes expected = 6 * bytes(dtype, query) + 3 * bytes(dtype, key) + rows;
+      if (starts) expected += bytes(DType::kInt32, {kTokens});
+      EXPECT_EQ(peak("sim:a100-80gb", dtype, starts), expected) << starts;
+      if (device_under_test() != "cpu") {  // the CPU's kernels have workspaces of their own
+        EXPECT_EQ(peak(device_under_test(), dtype, starts), expected) << starts;
+      }
+    }
+  }
   session_.make_current();
 }
 

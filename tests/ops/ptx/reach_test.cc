@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "ops/attention/attention.h"
@@ -15,6 +16,7 @@
 #include "ops/norm/rms_norm.h"
 #include "ops/pool/max_pool2d.h"
 #include "ops/reduce/reduce.h"
+#include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/move_cuda.h"
 #include "tests/support/ptx/library.h"
 #include "tests/support/values.h"
@@ -228,25 +230,47 @@ TEST_F(ReachTest, ConvolutionsAddTheirBias) {
   }
 }
 
-TEST_F(ReachTest, BlocksMoveOverThemselves) {
-  constexpr int64_t kBytes = int64_t{70'000} * 16, kFar = 1'600;
-  for (const bool upwards : {false, true}) {
-    std::vector<uint32_t> memory((kBytes + kFar) / 4);
-    std::iota(memory.begin(), memory.end(), 0U);
-    std::vector<uint32_t> expected = memory;
-    const auto move = [&](std::vector<uint32_t>& m, const auto& f) {
-      std::byte* const low = reinterpret_cast<std::byte*>(m.data());
-      f(upwards ? low + kFar : low, upwards ? low : low + kFar);
-    };
-    move(expected, [](std::byte* to, std::byte* from) { std::memmove(to, from, kBytes); });
-    ptx::GlobalMemory global;
-    global.add(memory.data(), kBytes + kFar, true, "memory");
-    const ptx::GlobalScope scope(global);
-    move(memory, [](std::byte* to, std::byte* from) {
-      EXPECT_EQ(static_cast<int>(move_on_gpu(to, from, kBytes, nullptr)), 0);
-    });
-    EXPECT_EQ(memory, expected) << upwards;
+// What the moves since the last call read.
+int64_t read_by_moves() {
+  int64_t read = 0;
+  for (const auto& [name, counts] : ptx::Library::shipped().take_counts()) {
+    if (name.find("move_words") != std::string::npos) read += counts.read;
   }
+  return read;
+}
+
+TEST_F(ReachTest, BlocksMoveOverThemselves) {
+  constexpr int64_t kTile = 16 << 10, kTiles = 9, kBytes = kTiles * kTile - 5 * 16;
+  std::vector<uint32_t> words(kMoveProgressBytes / 4);
+  MoveProgress progress{words.data()};
+  for (const int64_t far : {int64_t{16}, int64_t{1600}, kTile, kTile + 16, 4 * kTile, kBytes}) {
+    for (const bool upwards : {false, true}) {
+      std::vector<uint32_t> memory(static_cast<size_t>(kBytes + far) / 4);
+      std::iota(memory.begin(), memory.end(), 0U);
+      std::vector<uint32_t> expected = memory;
+      const auto move = [&](std::vector<uint32_t>& m, const auto& f) {
+        std::byte* const low = reinterpret_cast<std::byte*>(m.data());
+        f(upwards ? low + far : low, upwards ? low : low + far);
+      };
+      move(expected, [](std::byte* to, std::byte* from) { std::memmove(to, from, kBytes); });
+      ptx::GlobalMemory global;
+      global.add(memory.data(), kBytes + far, true, "memory");
+      global.add(words.data(), static_cast<int64_t>(kMoveProgressBytes), true, "progress");
+      const ptx::GlobalScope scope(global);
+      (void)read_by_moves();
+      move(memory, [&](std::byte* to, std::byte* from) {
+        EXPECT_EQ(static_cast<int>(move_on_gpu(to, from, kBytes, progress, nullptr)), 0);
+      });
+      EXPECT_EQ(memory, expected) << far << upwards;
+      // Each tile waits for those before it that it may overwrite, and for no others.
+      const int64_t reach = (far + kTile - 1) / kTile;
+      int64_t waits = 0;
+      for (int64_t tile = 0; tile < kTiles; ++tile) waits += std::min(tile, reach);
+      EXPECT_EQ(read_by_moves(), kBytes + 4 * waits) << far << upwards;
+    }
+  }
+  EXPECT_NE(static_cast<int>(move_on_gpu(nullptr, nullptr, kMaxMove + 16, progress, nullptr)),
+            0);
 }
 
 }  // namespace

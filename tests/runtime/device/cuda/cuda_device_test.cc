@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <numeric>
 
@@ -107,6 +111,19 @@ TEST_F(CudaDeviceTest, WorkThatNobodyTimesOrWaitsForRecordsNoEvent) {
   EXPECT_EQ(fake_->calls(DriverCall::kRecord), before + 1);
 }
 
+TEST_F(CudaDeviceTest, AWaitForTheMiddleOfALongQueueIsNotForItsEnd) {
+  make();
+  Gate gate;
+  const int64_t before = fake_->calls(DriverCall::kRecord);
+  for (int i = 0; i < 300; ++i) device_->enqueue(StreamId::kCompute, kernel([] {}));
+  ASSERT_EQ(fake_->calls(DriverCall::kRecord), before + 1);
+  const Event middle{StreamId::kCompute, 200};
+  device_->enqueue(StreamId::kCompute, gated(gate, 0));
+  device_->synchronize(middle);
+  EXPECT_FALSE(device_->done(Event{StreamId::kCompute, 301}));
+  gate.open();
+}
+
 TEST_F(CudaDeviceTest, TimedWorkBehindTimedWorkTakesOneEvent) {
   make();
   Gate gate;
@@ -199,6 +216,18 @@ TEST_F(CudaDeviceTest, HostMemoryIsPinnedAsItIsReached) {
   device_->copy(StreamId::kOffload, {host->data(), arena->data(), 128_KiB, 0});
   EXPECT_EQ(fake_->pinned(), 128_KiB);
   device_->synchronize_all();
+}
+
+TEST_F(CudaDeviceTest, HostMemoryIsOfHugePagesNearTheGpu) {
+  for (const int node : {-1, 0}) {
+    make({.host_node = node});
+    const auto host = device_->map(MemoryKind::kHost, 5_MiB);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(host->data()) % (2 << 20), 0u);
+    int policy = MPOL_DEFAULT;
+    if (syscall(SYS_get_mempolicy, &policy, nullptr, 0, host->data(), MPOL_F_ADDR) == 0) {
+      EXPECT_EQ(policy, node < 0 ? MPOL_DEFAULT : MPOL_PREFERRED);
+    }
+  }
 }
 
 TEST_F(CudaDeviceTest, PreparedHostMemoryIsPinnedOnceAndNotByTheCopy) {
@@ -436,8 +465,37 @@ TEST_F(CudaDeviceTest, MovesWithinTheArenaMayOverlap) {
       }
     }
   }
-  EXPECT_GT(fake_->calls(DriverCall::kMove), 0);
-  EXPECT_GT(fake_->calls(DriverCall::kCopy), 0);
+}
+
+TEST_F(CudaDeviceTest, AMoveTakesFewCommands) {
+  make();
+  const auto most = static_cast<int64_t>(kMaxMove);
+  const auto arena = device_->map(MemoryKind::kDevice, Bytes(2 * most));
+  const auto commands = [&](int64_t size, int64_t shift, DriverCall call) {
+    const int64_t before = fake_->calls(call);
+    const int64_t others = fake_->calls(DriverCall::kMove) + fake_->calls(DriverCall::kCopy);
+    device_->synchronize(device_->copy(StreamId::kCompute,
+                                       {arena->data(), arena->data() + shift, Bytes(size), 0}));
+    const int64_t all = fake_->calls(DriverCall::kMove) + fake_->calls(DriverCall::kCopy);
+    EXPECT_EQ(all - others, fake_->calls(call) - before) << size << " by " << shift;
+    return all - others;
+  };
+  for (int64_t shift : {int64_t{512}, int64_t{64} << 10, int64_t{3} << 20}) {
+    EXPECT_EQ(commands(most, shift, DriverCall::kMove), 1) << shift;
+    EXPECT_EQ(commands(most + 16, shift, DriverCall::kMove), 2) << shift;
+  }
+  EXPECT_EQ(commands(10 << 20, 4 << 20, DriverCall::kCopy), 3);
+
+  std::vector<uint32_t> data(static_cast<size_t>(most + 4096) / 4);
+  std::iota(data.begin(), data.end(), 0U);
+  for (const bool up : {true, false}) {
+    std::byte* const from = arena->data() + (up ? 0 : 512);
+    std::byte* const to = arena->data() + (up ? 512 : 0);
+    std::memcpy(from, data.data(), data.size() * 4);
+    device_->synchronize(device_->copy(
+        StreamId::kCompute, {to, from, Bytes(static_cast<int64_t>(data.size()) * 4), 0}));
+    EXPECT_EQ(std::memcmp(to, data.data(), data.size() * 4), 0) << up;
+  }
 }
 
 TEST_F(CudaDeviceTest, ALaunchThatIsRefusedThrowsAndIsNotEnqueued) {

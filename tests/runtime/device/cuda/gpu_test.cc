@@ -81,6 +81,7 @@ class SharedMemoryDriver final : public CudaDriver {
   std::string describe(DriverStatus status) const override { return real_->describe(status); }
   DriverStatus use() override { return real_->use(); }
   DriverStatus properties(GpuProperties* out) override { return real_->properties(out); }
+  int host_node() override { return real_->host_node(); }
   DriverStatus memory_info(Bytes* free, Bytes* total) override {
     return real_->memory_info(free, total);
   }
