@@ -83,7 +83,10 @@ struct Problem {
 
 void expect_plan(Pass pass, const Problem& p, bool tf32, DType dtype,
                  const Descriptor& device) {
-  const Convolution problem{pass, p.x, p.w, p.y, p.stride, p.padding, p.dilation, tf32, dtype};
+  Convolution problem{pass, p.x, p.w, p.y, p.stride, p.padding, p.dilation, tf32, dtype};
+  EXPECT_NO_THROW(ConvolutionPlan(problem, device));
+  if (pass != Pass::kForward) return;
+  problem.bias = true;
   EXPECT_NO_THROW(ConvolutionPlan(problem, device));
 }
 
@@ -431,12 +434,13 @@ TEST(PlanTest, NoSliceHas2To31Elements) {
 const Problem kTwoGroups{{2, 6, 5, 4}, {6, 3, 3, 2}, {2, 6, 5, 6}, {1, 1}, {2, 1}, {2, 1}};
 const Problem kDepthwise{{2, 8, 8, 32}, {32, 3, 3, 1}, {2, 8, 8, 32}, {1, 1}, {1, 1}, {1, 1}};
 const Problem kUnequal{{2, 5, 6, 3}, {4, 3, 2, 3}, {2, 2, 5, 4}, {2, 1}, {0, 0}, {1, 1}};
+const Problem kOdd{{2, 5, 5, 5}, {7, 3, 3, 5}, {2, 3, 3, 7}, {1, 1}, {0, 0}, {1, 1}};
 
 TEST(PlanTest, GroupsStridesAndDilationsHavePlans) {
   const Descriptor device = properties(kH100);
   for (const Pass pass : kPasses) {
     for (const bool tf32 : {true, false}) {
-      for (const Problem& problem : {kTwoGroups, kDepthwise, kUnequal}) {
+      for (const Problem& problem : {kTwoGroups, kDepthwise, kUnequal, kOdd}) {
         expect_plan(pass, problem, tf32, DType::kFloat32, device);
       }
     }
@@ -480,7 +484,9 @@ TEST(PlanTest, ConvolutionsOfBfloat16RunOnTensorCores) {
     }
   }
   for (const Pass pass : kPasses) {
-    expect_plan(pass, kDepthwise, /*tf32=*/false, DType::kBFloat16, device);
+    for (const Problem& problem : {kTwoGroups, kDepthwise, kOdd}) {
+      expect_plan(pass, problem, /*tf32=*/false, DType::kBFloat16, device);
+    }
   }
 }
 
