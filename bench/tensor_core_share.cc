@@ -54,19 +54,20 @@ std::vector<Convolution>& prepared() {
 }
 
 PreparedKernel record(Pass pass, const Conv2dAttrs& attrs, const Shape& x, const Shape& w,
-                      const Shape& y) {
+                      const Shape& y, bool bias = false) {
   const auto list = [](const std::array<int64_t, 2>& values) {
     return std::vector<int64_t>(values.begin(), values.end());
   };
   prepared().push_back(
       {pass, x, w, y, list(attrs.stride), list(attrs.padding), list(attrs.dilation)});
+  prepared().back().bias = bias;
   return {Bytes(0), [](const KernelArgs&) {}};
 }
 
 void record_convolutions() {
   set_kernel(kConv2d, Backend::kModel, [](const OpQuery& q) {
     return record(Pass::kForward, q.attr<Conv2dAttrs>(), q.inputs[0].shape, q.inputs[1].shape,
-                  q.outputs[0].shape);
+                  q.outputs[0].shape, q.inputs.size() == 3);
   });
   set_kernel(kConv2dGradInput, Backend::kModel, [](const OpQuery& q) {
     return record(Pass::kGradInput, q.attr<Conv2dGradInputAttrs>().conv, q.outputs[0].shape,
@@ -137,6 +138,7 @@ std::string described(const Convolution& problem) {
 nlohmann::json measure(const std::vector<Layer>& layers, int64_t batch, DType dtype,
                        const cudnn::Descriptor& device) {
   double all = 0, on_tensor_cores = 0;
+  int64_t biases = 0, added = 0;
   size_t slices = 0;
   Bytes workspace{0};
   std::vector<std::string> others;
@@ -151,12 +153,16 @@ nlohmann::json measure(const std::vector<Layer>& layers, int64_t batch, DType dt
     } else {
       others.push_back(described(problem));
     }
+    biases += problem.bias ? layer.calls : 0;
+    added += plan.adds_bias() ? layer.calls : 0;
     slices = std::max(slices, plan.slices().size());
     workspace = std::max(workspace, plan.workspace());
   }
   return {{"batch", batch},
           {"share", on_tensor_cores / all},
           {"not_on_tensor_cores", others},
+          {"biases", biases},
+          {"biases_added_by_cudnn", added},
           {"most_slices", slices},
           {"largest_workspace_bytes", workspace.count()}};
 }

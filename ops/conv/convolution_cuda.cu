@@ -10,6 +10,7 @@
 #include "ops/cudnn/convolution.h"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/map_cuda.cuh"
+#include "ops/kernels/rounded_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
 #include "runtime/core/errors.h"
@@ -21,13 +22,16 @@ using cudnn::Convolution;
 using cudnn::ConvolutionPlan;
 using cudnn::Pass;
 
+bool on_16_bytes(const TensorMeta& tensor) {
+  return tensor.offset * size_of(tensor.dtype).count() % 16 == 0;
+}
+
 // cuDNN is told that tensors start at multiples of 16 bytes, which contiguous() ensures.
 template <size_t n>
 Convolution make_problem(Pass pass, const ConvAttrs<n>& attrs, const TensorMeta& x,
                          const TensorMeta& w, const TensorMeta& y, const OpQuery& query) {
   for (const TensorMeta* tensor : {&x, &w, &y}) {
-    TIDEMARK_CHECK(tensor->offset * size_of(tensor->dtype).count() % 16 == 0,
-                   "a convolution's tensor does not start on 16 bytes");
+    TIDEMARK_CHECK(on_16_bytes(*tensor), "a convolution's tensor does not start on 16 bytes");
   }
   const auto list = [](const std::array<int64_t, n>& values) {
     return std::vector<int64_t>(values.begin(), values.end());
@@ -93,14 +97,34 @@ void clear(const KernelArgs& args, size_t output) {
       CudaContext::stream(args.native_stream)));
 }
 
+// A bias is added by cuDNN, which takes it in y's type, or else by a kernel of our own.
 template <size_t n>
 PreparedKernel prepare_conv(const OpQuery& query) {
   const TensorMeta& y = query.outputs[0];
   if (y.shape.elements() == 0) return nothing();
-  const bool bias = query.inputs.size() == 3;
-  const auto plan = make_plan(forward_problem<n>(query));
+  Convolution problem = forward_problem<n>(query);
+  problem.bias = query.inputs.size() == 3;
+  TIDEMARK_CHECK(!problem.bias || on_16_bytes(query.inputs[2]),
+                 "a convolution's bias does not start on 16 bytes");
+  const auto plan = make_plan(problem);
+  if (plan->adds_bias() && y.dtype == DType::kBFloat16) {
+    const RoundedCopy rounded(query.inputs[2]);
+    const Bytes library = align_up(plan->workspace());
+    return {library + rounded.bytes(), [plan, rounded, library](const KernelArgs& args) {
+              auto* const bias = reinterpret_cast<BFloat16*>(args.workspace + library.count());
+              rounded.run(args, 2, bias);
+              plan->run(handle(args), args.inputs[0], args.inputs[1], args.outputs[0],
+                        args.workspace, bias);
+            }};
+  }
+  if (plan->adds_bias()) {
+    return {plan->workspace(), [plan](const KernelArgs& args) {
+              plan->run(handle(args), args.inputs[0], args.inputs[1], args.outputs[0],
+                        args.workspace, args.inputs[2]);
+            }};
+  }
   const auto add_bias =
-      bias ? prepare_add_bias_cuda(query) : std::function<void(const KernelArgs&)>();
+      problem.bias ? prepare_add_bias_cuda(query) : std::function<void(const KernelArgs&)>();
   return {plan->workspace(), [plan, add_bias](const KernelArgs& args) {
             plan->run(handle(args), args.inputs[0], args.inputs[1], args.outputs[0],
                       args.workspace);

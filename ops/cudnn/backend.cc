@@ -39,6 +39,12 @@ void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType
         "cudnnBackendSetAttribute");
 }
 
+void Descriptor::set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values) {
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (const Descriptor& value : values) raw.push_back(value.descriptor_);
+  set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()), raw.data());
+}
+
 int64_t Descriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                         int64_t most, void* values) const {
   int64_t count = 0;

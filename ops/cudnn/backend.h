@@ -39,6 +39,7 @@ TIDEMARK_CUDNN_ATTRIBUTE(cudnnConvolutionMode_t, CUDNN_TYPE_CONVOLUTION_MODE);
 TIDEMARK_CUDNN_ATTRIBUTE(cudnnBackendHeurMode_t, CUDNN_TYPE_HEUR_MODE);
 TIDEMARK_CUDNN_ATTRIBUTE(cudnnBackendNumericalNote_t, CUDNN_TYPE_NUMERICAL_NOTE);
 TIDEMARK_CUDNN_ATTRIBUTE(cudnnBackendBehaviorNote_t, CUDNN_TYPE_BEHAVIOR_NOTE);
+TIDEMARK_CUDNN_ATTRIBUTE(cudnnPointwiseMode_t, CUDNN_TYPE_POINTWISE_MODE);
 #undef TIDEMARK_CUDNN_ATTRIBUTE
 
 class Descriptor {
@@ -63,6 +64,7 @@ class Descriptor {
   void set(cudnnBackendAttributeName_t name, const Descriptor& value) {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.descriptor_);
   }
+  void set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
   void set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
     set(name, CUDNN_TYPE_HANDLE, 1, &value);
   }

@@ -14,15 +14,16 @@
 namespace tidemark::cudnn {
 namespace {
 
-enum : int64_t { kX = 1, kW = 2, kY = 3 };
+enum : int64_t { kX = 1, kW = 2, kY = 3, kBias = 4, kProducts = 5 };
 constexpr int64_t kByteAlignment = 16;
 // An engine copies or pads inputs, convolves, and adds up parts; at most so many kernels.
 constexpr int64_t kLaunchesOfEngine = 6;
 // cuDNN's engines index with 32 bits.
 constexpr int64_t kMaxElements = (int64_t{1} << 31) - 1;
 
-// A channels-last tensor in place, in cuDNN's order of dimensions: C after N.
-Descriptor tensor(const Shape& shape, DType dtype, int64_t id) {
+// A channels-last tensor in place, in cuDNN's order of dimensions: C after N. A virtual one
+// passes from one operation of a graph to the next and is never stored.
+Descriptor tensor(const Shape& shape, DType dtype, int64_t id, bool is_virtual = false) {
   const auto in_order = [](const Shape& values) {
     std::vector<int64_t> ordered(values.begin(), values.end());
     std::rotate(ordered.begin() + 1, ordered.end() - 1, ordered.end());
@@ -37,6 +38,7 @@ Descriptor tensor(const Shape& shape, DType dtype, int64_t id) {
   tensor.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const int64_t>(strides));
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
   tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kByteAlignment);
+  tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual);
   tensor.finalize();
   return tensor;
 }
@@ -96,19 +98,42 @@ struct Target {
   const Descriptor* properties;
 };
 
-// The result is `beta` times its old value plus the convolution.
+// y = products + bias, in float32.
+Descriptor bias_addition(const Convolution& problem, const Descriptor& products,
+                         const Descriptor& y) {
+  Descriptor sum(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
+  sum.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  sum.finalize();
+  Shape bias = problem.y;
+  for (size_t d = 0; d + 1 < bias.rank(); ++d) bias[d] = 1;
+  Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, products);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, tensor(bias, problem.dtype, kBias));
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  operation.finalize();
+  return operation;
+}
+
+// The result is `beta` times its old value plus the convolution and, if the problem has one,
+// the bias.
 Descriptor operation_graph(const Convolution& problem, const Target& target, float beta) {
   const PassNames names = names_of(problem.pass);
-  Descriptor operation(names.operation);
-  operation.set(names.conv, geometry(problem));
-  operation.set(names.x, tensor(problem.x, problem.dtype, kX));
-  operation.set(names.w, tensor(problem.w, problem.dtype, kW));
-  operation.set(names.y, tensor(problem.y, problem.dtype, kY));
-  operation.set(names.alpha, 1.0f);
-  operation.set(names.beta, beta);
-  operation.finalize();
+  const Descriptor y = tensor(problem.y, problem.dtype, kY);
+  const Descriptor products = tensor(problem.y, DType::kFloat32, kProducts, problem.bias);
+  std::vector<Descriptor> operations;
+  Descriptor& convolution = operations.emplace_back(names.operation);
+  convolution.set(names.conv, geometry(problem));
+  convolution.set(names.x, tensor(problem.x, problem.dtype, kX));
+  convolution.set(names.w, tensor(problem.w, problem.dtype, kW));
+  convolution.set(names.y, problem.bias ? products : y);
+  convolution.set(names.alpha, 1.0f);
+  convolution.set(names.beta, beta);
+  convolution.finalize();
+  if (problem.bias) operations.push_back(bias_addition(problem, products, y));
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, std::span<const Descriptor>(operations));
   if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
   graph.finalize();
   return graph;
@@ -346,13 +371,12 @@ std::vector<std::string> other_plans(const Convolution& problem, const Descripto
   return list_others(problem, {nullptr, &properties});
 }
 
-ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handle,
-                                 const Descriptor* properties) {
+int ConvolutionPlan::find_engines(const Convolution& problem, cudnnHandle_t handle,
+                                  const Descriptor* properties) {
   const Target target{handle, properties};
   const bool tensor_cores = allows_tensor_cores(problem);
-  const bool grad_weight = problem.pass == Pass::kGradWeight;
   // Added up by cuDNN, results in bfloat16 would be rounded after each slice.
-  const bool adds = grad_weight && problem.dtype == DType::kFloat32;
+  const bool adds = problem.pass == Pass::kGradWeight && problem.dtype == DType::kFloat32;
   const int64_t batch = problem.x[0];
   const int64_t unit = aligned_images(problem);
   const int64_t units = ceil_div(batch, unit);
@@ -410,43 +434,64 @@ ConvolutionPlan::ConvolutionPlan(const Convolution& problem, cudnnHandle_t handl
     }
     slices = std::min(slices, units);
   }
-  if (slices_.empty()) {
-    if (!problem.algorithm.empty()) {
+  return suggestions;
+}
+
+ConvolutionPlan::ConvolutionPlan(const Convolution& given, cudnnHandle_t handle,
+                                 const Descriptor* properties) {
+  Convolution problem = given;
+  const bool tensor_cores = allows_tensor_cores(problem);
+  // Without tensor cores, the products take long and the bias takes little. Grouped
+  // convolutions have engines of their own, which add no bias.
+  const bool grouped = problem.w[problem.w.rank() - 1] != problem.x[problem.x.rank() - 1];
+  if (problem.bias && tensor_cores && !grouped && problem.algorithm.empty()) {
+    find_engines(problem, handle, properties);
+    adds_bias_ = !slices_.empty() && traits_.tensor_cores;
+  }
+  if (!adds_bias_) {
+    problem.bias = false;
+    slices_.clear();
+    const int suggestions = find_engines(problem, handle, properties);
+    if (slices_.empty() && !problem.algorithm.empty()) {
       throw DeviceError("no plan '" + problem.algorithm + "' for the " + described(problem));
     }
-    throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
-                      " for the " + described(problem) + " among the " +
-                      std::to_string(suggestions) + " suggested");
+    if (slices_.empty()) {
+      throw DeviceError("no deterministic engine within " + format_bytes(kWorkspaceCap) +
+                        " for the " + described(problem) + " among the " +
+                        std::to_string(suggestions) + " suggested");
+    }
   }
   x_image_ = image_of(problem.x, problem.dtype);
   y_image_ = image_of(problem.y, problem.dtype);
   const auto count = static_cast<int64_t>(slices_.size());
   if (count > 1) name_ += ", " + std::to_string(count) + " slices";
-  if (grad_weight && !adds && count > 1) {
+  if (problem.pass == Pass::kGradWeight && problem.dtype == DType::kBFloat16 && count > 1) {
     partials_ = count;
     const int64_t align = kByteAlignment / size_of(problem.dtype).count();
     partial_stride_ = ceil_div(problem.w.elements(), align) * align;
     w_step_ = size_of(problem.dtype) * partial_stride_;
   }
-  log().debug("cuDNN: {}: {}{}, workspace {}", described(problem), name_,
+  log().debug("cuDNN: {}{}: {}{}, workspace {}", described(problem),
+              adds_bias_ ? " with its bias" : "", name_,
               traits_.tensor_cores ? ", tensor cores" : "", format_bytes(traits_.workspace));
   if (tensor_cores && !traits_.tensor_cores && problem.algorithm.empty())
     warn_without_tensor_cores(described(problem), name_);
 }
 
-void ConvolutionPlan::run(cudnnHandle_t handle, void* x, void* w, void* y,
-                          void* workspace) const {
-  const std::array<int64_t, 3> ids{kX, kW, kY};
+void ConvolutionPlan::run(cudnnHandle_t handle, void* x, void* w, void* y, void* workspace,
+                          void* bias) const {
+  constexpr std::array<int64_t, 4> kIds{kX, kW, kY, kBias};
+  const size_t count = adds_bias_ ? 4 : 3;
   const auto at = [](void* start, Bytes offset) {
     return static_cast<std::byte*>(start) + offset.count();
   };
   int64_t i = 0;
   for (const Slice& slice : slices_) {
-    const std::array<void*, 3> pointers{at(x, x_image_ * slice.first), at(w, w_step_ * i++),
-                                        at(y, y_image_ * slice.first)};
+    const std::array<void*, 4> pointers{at(x, x_image_ * slice.first), at(w, w_step_ * i++),
+                                        at(y, y_image_ * slice.first), bias};
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids));
-    pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span(kIds).first(count));
+    pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span(pointers).first(count));
     pack.set_pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {&workspace, 1});
     pack.finalize();
     count_launches(kLaunchesOfEngine);

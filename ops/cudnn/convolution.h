@@ -11,6 +11,9 @@
 // A problem may name another plan (other_plans()): then that one is used, whatever its
 // workspace, for the whole batch.
 //
+// A forward pass may also add a bias (K), in float32 before y is rounded. The plan does so if
+// an engine for tensor cores can, which saves a pass over y; else adds_bias() is false.
+//
 // Threads: any.
 #pragma once
 
@@ -41,6 +44,7 @@ struct Convolution {
   bool tf32 = true;  // inputs may be rounded to 10 bits of mantissa; sums are float32
   DType dtype = DType::kFloat32;  // of x, w and y: float32 or bfloat16; sums are float32
   std::string algorithm{};        // one of other_plans(); empty: by the rule above
+  bool bias = false;              // forward: add one, if there is a plan that does
 };
 
 // The properties that cuDNN reports for an engine.
@@ -89,20 +93,29 @@ class ConvolutionPlan {
   int64_t partials() const { return partials_; }
   int64_t partial_stride() const { return partial_stride_; }
 
+  // Whether run() adds a bias. Otherwise the caller adds the one that the problem has.
+  bool adds_bias() const { return adds_bias_; }
+
   // Enqueues on the handle's stream. REQUIRES: the handle that the plan was made for.
-  // The pass decides which of x, w, y is written. All pointers
-  // but the workspace are aligned to at least 16 bytes. Throws DeviceError.
-  void run(cudnnHandle_t handle, void* x, void* w, void* y, void* workspace) const;
+  // The pass decides which of x, w, y is written. `bias`, of x's type, is read if adds_bias().
+  // All pointers but the workspace are aligned to at least 16 bytes. Throws DeviceError.
+  void run(cudnnHandle_t handle, void* x, void* w, void* y, void* workspace,
+           void* bias = nullptr) const;
 
  private:
   ConvolutionPlan(const Convolution& problem, cudnnHandle_t handle,
                   const Descriptor* properties);
+  // Sets slices_, traits_ and name_. Returns how many engines cuDNN suggested; if none of them
+  // is acceptable, slices_ is empty.
+  int find_engines(const Convolution& problem, cudnnHandle_t handle,
+                   const Descriptor* properties);
 
   std::vector<Slice> slices_;
   EngineTraits traits_;
   std::string name_;
   Bytes x_image_{0}, y_image_{0}, w_step_{0};
   int64_t partials_ = 1, partial_stride_ = 0;
+  bool adds_bias_ = false;
 };
 
 // The names of the other plans for the problem, "engine 47, rank 3", in cuDNN's heuristic

@@ -1,4 +1,4 @@
-#include "ops/kernels/map_cuda.cuh"
+#include "ops/kernels/rounded_cuda.cuh"
 #include "ops/linear/gemm_cuda.h"
 #include "ops/linear/matmul.h"
 #include "ops/register_cuda.h"
@@ -7,11 +7,6 @@
 
 namespace tidemark {
 namespace {
-
-// cuBLASLt takes a bias of y's type: a rounded copy lies behind cuBLASLt's own workspace.
-struct Rounded {
-  TIDEMARK_HOST_DEVICE float operator()(float x) const { return x; }
-};
 
 PreparedKernel prepare_matmul(const OpQuery& query) {
   const bool bias = query.inputs.size() == 3;
@@ -22,14 +17,12 @@ PreparedKernel prepare_matmul(const OpQuery& query) {
   TIDEMARK_CHECK(!bias || query.inputs[2].offset * 4 % 16 == 0,
                  "a product's bias does not start on 16 bytes");
   if (bias && query.outputs[0].dtype == DType::kBFloat16) {
-    const TensorMeta& given = query.inputs[2];
-    const TensorMeta rounded = TensorMeta::contiguous(DType::kBFloat16, given.shape);
-    const PackedLoop loop = pack(make_loop(given.shape, {&rounded, &given}), {rounded, given});
+    // cuBLASLt takes a bias of y's type: a rounded copy lies behind cuBLASLt's own workspace.
+    const RoundedCopy rounded(query.inputs[2]);
     const Bytes library = align_up(plan.workspace());
-    return {library + rounded.bytes(), [plan, loop, library](const KernelArgs& args) {
+    return {library + rounded.bytes(), [plan, rounded, library](const KernelArgs& args) {
               auto* to = reinterpret_cast<BFloat16*>(args.workspace + library.count());
-              apply_cuda<kWalkFlat>(loop, args, detail::Assign<Rounded>{}, Writes<BFloat16>{to},
-                                    Reads<const float>{args.in<float>(2)});
+              rounded.run(args, 2, to);
               plan.run(args.native_stream, args.inputs[0], args.inputs[1], to, args.outputs[0],
                        args.workspace);
             }};

@@ -83,7 +83,10 @@ struct Problem {
 
 void expect_plan(Pass pass, const Problem& p, bool tf32, DType dtype,
                  const Descriptor& device) {
-  const Convolution problem{pass, p.x, p.w, p.y, p.stride, p.padding, p.dilation, tf32, dtype};
+  Convolution problem{pass, p.x, p.w, p.y, p.stride, p.padding, p.dilation, tf32, dtype};
+  EXPECT_NO_THROW(ConvolutionPlan(problem, device));
+  if (pass != Pass::kForward) return;
+  problem.bias = true;
   EXPECT_NO_THROW(ConvolutionPlan(problem, device));
 }
 
@@ -321,6 +324,85 @@ TEST(PlanTest, EachSliceIsGivenItsPartOfXAndYAndOfPartialGradients) {
   }
 }
 
+// VGG-16's convolutions.
+const std::vector<Layer> kVgg16{
+    {224, 3, 64, 3, 1},    {224, 64, 64, 3, 1},  {112, 64, 128, 3, 1},
+    {112, 128, 128, 3, 1}, {56, 128, 256, 3, 1}, {56, 256, 256, 3, 1},
+    {28, 256, 512, 3, 1},  {28, 512, 512, 3, 1}, {14, 512, 512, 3, 1}};
+
+TEST(PlanTest, ABiasIsAddedByTheSamePlanWithoutMoreSlices) {
+  for (const Gpu* gpu : {&kA100, &kH100}) {
+    const Descriptor device = properties(*gpu);
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      for (const int64_t batch : {8, 32, 64, 257}) {
+        for (const Layer& layer : kVgg16) {
+          Convolution problem = convolution(Pass::kForward, layer, batch, true);
+          problem.dtype = dtype;
+          SCOPED_TRACE(std::string(gpu->name) + " " + std::string(to_string(dtype)) + " x " +
+                       problem.x.to_string());
+          const ConvolutionPlan plain(problem, device);
+          problem.bias = true;
+          const ConvolutionPlan plan(problem, device);
+          EXPECT_FALSE(plain.adds_bias());
+          EXPECT_TRUE(plan.adds_bias());
+          EXPECT_TRUE(plan.traits().tensor_cores) << plan.name();
+          EXPECT_TRUE(acceptable(plan.traits(), true));
+          EXPECT_EQ(plan.slices().size(), plain.slices().size());
+          EXPECT_EQ(plan.name(), ConvolutionPlan(problem, device).name());
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanTest, ABiasIsLeftToTheCallerWithGroupsWithoutTensorCoresAndForANamedPlan) {
+  const Descriptor device = properties(kH100);
+  const auto expect_left = [&](Convolution problem) {
+    const ConvolutionPlan plain(problem, device);
+    problem.bias = true;
+    const ConvolutionPlan plan(problem, device);
+    EXPECT_FALSE(plan.adds_bias()) << plan.name();
+    EXPECT_EQ(plan.name(), plain.name());
+    EXPECT_EQ(plan.workspace(), plain.workspace());
+  };
+  Convolution problem = convolution(Pass::kForward, kVgg16[2], 32, false);
+  expect_left(problem);
+  problem.algorithm = other_plans(problem, device).at(0);
+  expect_left(problem);
+  const std::vector<int64_t> ones{1, 1};
+  for (const int64_t channels : {1, 4}) {  // of a group
+    const Shape x{2, 8, 8, 32};
+    expect_left({Pass::kForward, x, {32, 3, 3, channels}, x, ones, ones, ones});
+  }
+}
+
+// The product is virtual, and the bias is added to it in float32 before y is rounded.
+TEST(PlanTest, EachSliceIsGivenTheWholeBias) {
+  const Descriptor device = properties(kA100);
+  Convolution problem = convolution(Pass::kForward, kVgg16[1], 32, true);
+  problem.bias = true;
+  std::vector<bool> is_virtual;
+  std::vector<std::byte*> given;
+  on_set = [&](cudnnBackendDescriptor_t, cudnnBackendAttributeName_t name, const void* values) {
+    if (name == CUDNN_ATTR_TENSOR_IS_VIRTUAL) {
+      is_virtual.push_back(*static_cast<const bool*>(values));
+    }
+    if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) {
+      given.push_back(static_cast<std::byte* const*>(values)[3]);
+    }
+    return true;
+  };
+  const ConvolutionPlan plan(problem, device);
+  EXPECT_TRUE(plan.adds_bias());
+  EXPECT_GT(plan.slices().size(), 1u);
+  EXPECT_EQ(std::count(is_virtual.begin(), is_virtual.end(), true) * 5,
+            static_cast<int64_t>(is_virtual.size()));
+  std::byte some[1];
+  plan.run(nullptr, some, some, some, some, some + 1);
+  on_set = nullptr;
+  EXPECT_EQ(given, std::vector<std::byte*>(plan.slices().size(), some + 1));
+}
+
 TEST(PlanTest, NoSliceHas2To31Elements) {
   const Layer layer{112, 64, 64, 3, 1};  // 2675 images are 2^31 elements
   for (const Gpu* gpu : {&kA100, &kH100}) {
@@ -352,12 +434,13 @@ TEST(PlanTest, NoSliceHas2To31Elements) {
 const Problem kTwoGroups{{2, 6, 5, 4}, {6, 3, 3, 2}, {2, 6, 5, 6}, {1, 1}, {2, 1}, {2, 1}};
 const Problem kDepthwise{{2, 8, 8, 32}, {32, 3, 3, 1}, {2, 8, 8, 32}, {1, 1}, {1, 1}, {1, 1}};
 const Problem kUnequal{{2, 5, 6, 3}, {4, 3, 2, 3}, {2, 2, 5, 4}, {2, 1}, {0, 0}, {1, 1}};
+const Problem kOdd{{2, 5, 5, 5}, {7, 3, 3, 5}, {2, 3, 3, 7}, {1, 1}, {0, 0}, {1, 1}};
 
 TEST(PlanTest, GroupsStridesAndDilationsHavePlans) {
   const Descriptor device = properties(kH100);
   for (const Pass pass : kPasses) {
     for (const bool tf32 : {true, false}) {
-      for (const Problem& problem : {kTwoGroups, kDepthwise, kUnequal}) {
+      for (const Problem& problem : {kTwoGroups, kDepthwise, kUnequal, kOdd}) {
         expect_plan(pass, problem, tf32, DType::kFloat32, device);
       }
     }
@@ -401,7 +484,9 @@ TEST(PlanTest, ConvolutionsOfBfloat16RunOnTensorCores) {
     }
   }
   for (const Pass pass : kPasses) {
-    expect_plan(pass, kDepthwise, /*tf32=*/false, DType::kBFloat16, device);
+    for (const Problem& problem : {kTwoGroups, kDepthwise, kOdd}) {
+      expect_plan(pass, problem, /*tf32=*/false, DType::kBFloat16, device);
+    }
   }
 }
 
