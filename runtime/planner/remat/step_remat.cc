@@ -7,6 +7,7 @@
 #include "runtime/planner/remat/remat_bound.h"
 #include "runtime/planner/remat/remat_search.h"
 #include "runtime/planner/remat/step_schedule.h"
+#include "runtime/planner/schedule_layout.h"
 #include "runtime/schedule/simulate.h"
 
 namespace tidemark::planner::remat {
@@ -42,7 +43,7 @@ std::optional<tidemark::Schedule> plan_step_remat(const StepTrace& trace,
         trace, step, to_schedule(options, found.sequence).events, limits, foreign);
     if (made.schedule) {
       const ScheduleCost cost = simulate(trace, limits, *made.schedule);
-      made.schedule->time = cost.time;
+      made.schedule->time = cost.time + time_between_steps(*made.schedule, limits);
       made.schedule->recomputed = cost.recomputed;
       made.schedule->method = "recomputation found by a search";
       return std::move(made.schedule);
