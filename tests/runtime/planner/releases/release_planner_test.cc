@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/planner/releases/release_draft.h"
+#include "runtime/planner/schedule_layout.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
 #include "tests/support/trace_builder.h"
@@ -222,7 +223,8 @@ TEST(ReleasePlanner, WaitsForCopiesOfWhatIsInTheWay) {
     if (!plan || !plan->schedule.placed) continue;
     ++laid_out;
     const ScheduleCost cost = simulate(step, limits, plan->schedule);
-    EXPECT_EQ(plan->schedule.time, cost.time + time_between_steps(plan->schedule, limits));
+    EXPECT_EQ(plan->schedule.time,
+              cost.time + planner::time_between_steps(plan->schedule, limits));
     waiting += cost.waited > Nanos(0);
   }
   EXPECT_GE(laid_out, without_waits);
