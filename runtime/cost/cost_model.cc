@@ -62,6 +62,7 @@ void CostModel::use(std::shared_ptr<const CostTable> table) {
   const auto set = [](Link& link, const std::optional<double>& bandwidth) {
     if (!bandwidth) return;
     link.bandwidth = link.alone = *bandwidth;
+    link.beside = 1;  // an average, which has the slower copies in it
     link.measured = true;
   };
   set(offload_, given_->offload_bandwidth);

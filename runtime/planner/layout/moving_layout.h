@@ -74,7 +74,8 @@ struct MovingLayout {
   Bytes moved{0};           // by moves, and by putting back misplaced buffers at the end
 };
 
-// The layout found with the least `moved`. Each move counts as some more bytes, and each wait
+// The layout found with the least `moved`; among those with small buffers apart, if there is
+// any, for which the search may take limits.nodes, and else as many again for the others. Each move counts as some more bytes, and each wait
 // as the bytes that could be moved meanwhile. None if no layout was found: the load exceeds the
 // capacity, or immovable buffers are in the way. Each pass through time takes as many of
 // limits.nodes as there are buffers. Deterministic for the same seed and nodes unless the

@@ -49,7 +49,7 @@ std::optional<tidemark::Schedule> plan_step_remat(const StepTrace& trace,
       return std::move(made.schedule);
     }
     if (made.load == Bytes(0)) return std::nullopt;  // less memory would not mend it
-    search.starts = found.starts;
+    // Starts of this budget are no use: a smaller one may number its options otherwise.
     search.limits.nodes /= 2;
   }
   return std::nullopt;

@@ -103,6 +103,19 @@ TEST(CostTableTest, AModelSaysWhatItMeasured) {
   EXPECT_NEAR(*table.reload_bandwidth, 1e9, 1);
 }
 
+// A table has averages, in which copies the other way are counted already.
+TEST(CostTableTest, AGivenLinkIsNotSlowedDownTwice) {
+  DeviceProfile slowed = profile();
+  slowed.duplex_reload_bandwidth = slowed.reload_bandwidth / 2;
+  CostTable table;
+  table.reload_bandwidth = 3e9;
+  CostModel model(slowed);
+  EXPECT_EQ(model.link_rates().in_beside, model.link_rates().in / 2);
+  model.use(std::make_shared<CostTable>(table));
+  EXPECT_EQ(model.link_rates().in, 3e9);
+  EXPECT_EQ(model.link_rates().in_beside, 3e9);
+}
+
 TEST(CostTableTest, WhatIsForgottenIsPricedAnew) {
   CostModel model(profile());
   const CostKey old = model.key(1, {0, Bytes(500), false});
