@@ -75,14 +75,14 @@ struct MovingLayout {
 };
 
 // The layout found with the least `moved`; among those with small buffers apart, if there is
-// any, for which the search may take limits.nodes, and else as many again for the others. Each move counts as some more bytes, and each wait
-// as the bytes that could be moved meanwhile. None if no layout was found: the load exceeds the
-// capacity, or immovable buffers are in the way. Each pass through time takes as many of
-// limits.nodes as there are buffers. Deterministic for the same seed and nodes unless the
-// deadline ends it; without a node limit, passes continue while they are useful. Buffers that
-// begin at one time (other than the earliest) may block each other, so distinct begins are
-// better. REQUIRES: preferred_offsets are multiples of kAlignment and within the capacity;
-// those of buffers at the earliest time do not overlap.
+// any, for which the search may take limits.nodes, and else as many again for the others. Each
+// move counts as some more bytes, and each wait as the bytes that could be moved meanwhile.
+// None if no layout was found: the load exceeds the capacity, or immovable buffers are in the
+// way. Each pass through time takes as many of limits.nodes as there are buffers. Deterministic
+// for the same seed and nodes unless the deadline ends it; without a node limit, passes
+// continue while they are useful. Buffers that begin at one time (other than the earliest) may
+// block each other, so distinct begins are better. REQUIRES: preferred_offsets are multiples of
+// kAlignment and within the capacity; those of buffers at the earliest time do not overlap.
 std::optional<MovingLayout> lay_out_moving(const MovingProblem& problem,
                                            const Limits& limits = {});
 
