@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -385,14 +386,27 @@ TEST(MovingLayout, SmallBuffersAreInNobodysWay) {
       Buffer& buffer = problem.buffers[i];
       buffer.size = buffer.size * kLarge;
       auto& home = problem.preferred_offsets[i];
-      if (home) home = at((*home - at(0)).count() / kAlignment.count() * kLarge);
+      // Two small ones lie below them.
+      if (home) home = at((*home - at(0)).count() / kAlignment.count() * kLarge + 2);
       problem.buffers.push_back(
           {buffer.begin, std::min(buffer.begin + 7, buffer.end), blocks(1)});
       problem.preferred_offsets.emplace_back();
     }
+    int64_t last = 0;
+    for (const Buffer& buffer : problem.buffers) last = std::max(last, buffer.end);
+    const size_t lowest = problem.buffers.size();
+    // One that stays, and one that comes back.
+    for (const auto& [begin, end, home] :
+         {std::tuple{int64_t{0}, last, 0}, {0, 5, 1}, {9, last, 1}}) {
+      problem.buffers.push_back({begin, end, blocks(1)});
+      problem.preferred_offsets.emplace_back(at(home));
+    }
     problem.capacity = max_load(problem.buffers) + blocks(static_cast<int64_t>(large));
     const auto layout = lay_out(problem, 10);
     ASSERT_TRUE(layout) << seed;
+    for (size_t i = lowest; i < problem.buffers.size(); ++i) {
+      EXPECT_EQ(layout->offsets[i], *problem.preferred_offsets[i]) << seed;
+    }
     for (const Move& move : layout->moves) {
       EXPECT_LT(move.buffer, large) << seed;
       ++moving;
