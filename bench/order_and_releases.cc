@@ -15,6 +15,7 @@
 #include "bench/run_main.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/text_file.h"
+#include "runtime/cost/profile_limits.h"
 #include "runtime/device/profile.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/planner.h"
@@ -63,16 +64,9 @@ int run(int argc, char** argv) {
       format_bytes(program_order_peak(reordered(trace, updates_first(trace)))));
 
   for (int a = kFirstPercent; a < argc; ++a) {
-    const PlanLimits limits{
-        .space = Bytes(peak.count() / 100 * std::atoll(argv[a])),
-        .tier_space = tier ? Bytes(int64_t{1} << 40) : Bytes(0),
-        .out_bandwidth = profile.offload_bandwidth,
-        .in_bandwidth = profile.reload_bandwidth,
-        .out_beside_bandwidth = profile.duplex_offload_bandwidth,
-        .in_beside_bandwidth = profile.duplex_reload_bandwidth,
-        .latency = profile.transfer_latency,
-        .move_bandwidth = profile.memory_bandwidth * profile.memory_efficiency / 2,
-        .least_move = profile.kernel_floor};
+    PlanLimits limits = limits_of(profile);
+    limits.space = Bytes(peak.count() / 100 * std::atoll(argv[a]));
+    limits.tier_space = tier ? Bytes(int64_t{1} << 40) : Bytes(0);
     const auto search = [&](const std::vector<std::vector<uint32_t>>& orders) {
       Row row;
       const auto probes = probe_releases(trace, limits, {}, orders, effort, &row.work);

@@ -38,6 +38,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/listed.h"
 #include "runtime/core/text_file.h"
+#include "runtime/cost/profile_limits.h"
 #include "runtime/device/profile.h"
 #include "runtime/planner/assemble.h"
 #include "runtime/planner/baselines/baselines.h"
@@ -352,16 +353,10 @@ void save_schedule(const Flags& flags, const StepTrace& graph) {
 
 // `peak`: what a share of the budget is of.
 PlanLimits limits_of(const Flags& flags, Bytes peak = Bytes(0)) {
-  const DeviceProfile profile = load_profile(flags.capture.profile);
-  return {.space = flags.budget ? flags.budget->resolve(peak) : Bytes(0),
-          .tier_space = Bytes(int64_t{1} << 61),
-          .out_bandwidth = profile.offload_bandwidth,
-          .in_bandwidth = profile.reload_bandwidth,
-          .out_beside_bandwidth = profile.duplex_offload_bandwidth,
-          .in_beside_bandwidth = profile.duplex_reload_bandwidth,
-          .latency = profile.transfer_latency,
-          .move_bandwidth = profile.memory_bandwidth * profile.memory_efficiency / 2,
-          .least_move = profile.kernel_floor};
+  PlanLimits limits = limits_of(load_profile(flags.capture.profile));
+  limits.space = flags.budget ? flags.budget->resolve(peak) : Bytes(0);
+  limits.tier_space = Bytes(int64_t{1} << 61);
+  return limits;
 }
 
 int run_show(const Flags& flags) {
