@@ -25,12 +25,11 @@ import gzip
 import json
 import pathlib
 import re
-import resource
 import statistics
 import sys
 
-from plan_networks import NETWORKS, plan_network, run_plan_graph
-from reports import ROOT, write_report
+from plan_networks import NETWORKS
+from reports import ROOT, cpu_seconds, plan_network, run_plan_graph, write_report
 
 INSTANCES = ROOT / "data" / "instances"
 ABLATIONS = ["roam-no-segments", "roam-no-tree", "roam-updates-at-once", "roam-updates-last",
@@ -42,12 +41,6 @@ PLAN_ROW = re.compile(
 
 def gap(peak, bound):
     return (peak - bound) / bound if bound else 0
-
-
-def cpu_seconds():
-    """Of the programs run so far, from start to end."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def layout_rows(program, deadline):
@@ -157,7 +150,7 @@ def roam_rows(program, deadline, networks):
             for optimizer in ("sgd", "adam"):
 
                 def plan_by(method, batch=batch, optimizer=optimizer, network=network):
-                    return plan_network(program, network, batch, optimizer, deadline, method)
+                    return plan_network(program, network, batch, optimizer, deadline, method=method)
 
                 rows.append({"step": network, "batch": batch, "optimizer": optimizer,
                              **roam_row(plan_by, methods)})

@@ -5,11 +5,13 @@ import json
 import pathlib
 import platform
 import re
+import resource
 import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INFEASIBLE = 3  # exit code of a budget below the smallest feasible one
+TEXT = ["bert-base", "xlm-roberta-base", "gpt2", "gpt2-xl"]  # networks whose steps clip gradients
 
 
 def train(build, program, *flags, patience=None):
@@ -29,13 +31,46 @@ def train(build, program, *flags, patience=None):
         return json.loads(output.read_text())
 
 
+def run_plan_graph(program, arguments):
+    """What plan_graph writes to --output, and what it prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "plan.json"
+        said = subprocess.run([program, *map(str, arguments), "--output", output], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        return output.read_text(), said
+
+
+def plan_network(program, network, batch, optimizer, deadline, *flags, method="default",
+                 clip=True):
+    """plan_graph's plan of a network's step."""
+    unclipped = ["--clip", 0] if network in TEXT and not clip else []
+    return json.loads(run_plan_graph(program, [
+        "--model", network, "--batch", batch, "--optimizer", optimizer, "--method", method,
+        "--deadline", deadline, *unclipped, *flags])[0])
+
+
+def cpu_seconds():
+    """Of the programs run so far, from start to end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def choices(program, flag):
     """The values that a program's help lists for a flag, as in "--filter {base,lru,greedy}"."""
+    return from_help(program, flag, r" \{([^}]*)\}", "lists no values").split(",")
+
+
+def default_of(program, flag):
+    """What a program's help gives in brackets as a flag's default: "[100]"."""
+    return " ".join(from_help(program, flag, r"\b[^\[\]]*\[([^\]]*)\]", "gives no default").split())
+
+
+def from_help(program, flag, pattern, complaint):
     text = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
-    listed = re.search(rf"^ *{re.escape(flag)} \{{([^}}]*)\}}", text, re.MULTILINE)
-    if not listed:
-        raise ValueError(f"{program} --help lists no values of {flag}")
-    return listed[1].split(",")
+    found = re.search(rf"^ *{re.escape(flag)}{pattern}", text, re.MULTILINE)
+    if not found:
+        raise ValueError(f"{program} --help {complaint} of {flag}")
+    return found[1]
 
 
 def compared_policies(build):
