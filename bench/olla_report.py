@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from reports import ROOT, cpu_name, stamp, write_report
+from reports import ROOT, cpu_name, percent, solver_name, stamp, table, write_report
 
 # The paper's eleven networks, as plan_graph captures them, and how they differ from those that the
 # authors' benchmark trains (facebookresearch/MODel_opt, benchmarks.py). The paper itself does not
@@ -123,19 +123,6 @@ def figures(row):
         "ours_in_all": 1 - ours["peak"] / pytorch["reserved"],
         "saved_s": STEPS * allocator["microseconds_per_step"] / 1e6 - planning if solved else None,
     }
-
-
-def solver_name(version):
-    return version.split(" Copyright")[0].rstrip(".").replace("version ", "")
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(map(str, r)) + " |" for r in rows)])
-
-
-def percent(value):
-    return "none" if value is None else f"{100 * value:.1f} %"
 
 
 def time(value, status="", cut=""):

@@ -10,23 +10,15 @@ python3-matplotlib).
 """
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
-try:
-    import matplotlib
-except ModuleNotFoundError:  # another Python comes first in the path than Debian's
-    if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    sys.exit("papers_report.py: matplotlib is missing (Debian: apt-get install python3-matplotlib)")
-matplotlib.use("svg")
+from reports import ROOT, axes_style, join, percent, pyplot, save, table, train
+
+plt = pyplot("papers")
 import matplotlib.colors  # noqa: E402
 import matplotlib.patches  # noqa: E402
-import matplotlib.pyplot as plt  # noqa: E402
-
-from reports import ROOT, train  # noqa: E402
 
 GB = 1e9
 
@@ -62,17 +54,8 @@ def load(folder, file):
     return json.loads((folder / f"{file}.json").read_text())
 
 
-def percent(x, digits=1):
-    return f"{100 * x:.{digits}f} %"
-
-
 def gb(x):
     return f"{x / GB:.2f}"
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
 
 
 def ran(points):
@@ -110,18 +93,6 @@ def measured_at(row):
 
 def policies_of(data):
     return {k: v for k, v in data["rows"].items() if isinstance(v, dict) and "points" in v}
-
-
-def save(figure, path):
-    # The same bytes from the same data.
-    figure.savefig(path, metadata={"Date": None, "Creator": None})
-    plt.close(figure)
-
-
-def axes_style(axes):
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, color="#e6e6e6", linewidth=0.6)
-    axes.set_axisbelow(True)
 
 
 # --- overhead against saving ---------------------------------------------------------------------
@@ -607,11 +578,6 @@ def soft_budget(folder, parts):
         parts.append(table(["releases from", *mine], body))
 
 
-def join(items):
-    items = list(items)
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
-
-
 def ratio_text(ours, paper):
     """ours against the paper's, in words that follow from the two."""
     if abs(ours / paper - 1) < 0.005:
@@ -807,8 +773,6 @@ def main():
         command = [program, "--out", arguments.out, "--jobs", str(arguments.jobs)]
         subprocess.run(command + (["--force"] if arguments.force else []), check=True)
         run_convergence(arguments.build, arguments.out, arguments.epochs, arguments.force)
-    plt.rcParams.update({"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "papers",
-                         "font.family": "sans-serif"})
     write_report(arguments.out)
     print(f"{arguments.out / 'report.md'}")
 

@@ -1,12 +1,14 @@
-"""What the measuring scripts share: running a training program, and writing a report."""
+"""What the measuring scripts share: running a program, and writing a report."""
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import platform
 import re
 import resource
 import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -119,3 +121,52 @@ def stamp():
 def write_report(path, **contents):
     """Stamped."""
     pathlib.Path(path).write_text(json.dumps({**stamp(), **contents}, indent=1) + "\n")
+
+
+def percent(value, digits=1):
+    return "none" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def join(items):
+    items = list(items)
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def table(header, rows):
+    """As Markdown."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
+
+
+def solver_name(version):
+    """HiGHS' own name and version."""
+    return version.split(" Copyright")[0].rstrip(".").replace("version ", "")
+
+
+def pyplot(salt):
+    """matplotlib.pyplot for SVG. Starts the script again with Debian's Python if this one lacks
+    it. The same data and salt give the same bytes."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:  # another Python comes first in the path than Debian's
+        if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
+            os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
+        sys.exit(f"{sys.argv[0]}: matplotlib is missing (Debian: apt-get install python3-matplotlib)")
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+    plt.rcParams.update({"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": salt,
+                         "font.family": "sans-serif"})
+    return plt
+
+
+def save(figure, path):
+    """Closes the figure."""
+    import matplotlib.pyplot as plt
+    figure.savefig(path, metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+
+
+def axes_style(axes):
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color="#e6e6e6", linewidth=0.6)
+    axes.set_axisbelow(True)
