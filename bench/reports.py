@@ -63,8 +63,8 @@ def choices(program, flag):
 
 
 def default_of(program, flag):
-    """What a program's help gives in brackets as a flag's default: "[100]"."""
-    return " ".join(from_help(program, flag, r"\b[^\[\]]*\[([^\]]*)\]", "gives no default").split())
+    """What a program's help gives in brackets, at the end of what it says of a flag: "[100]"."""
+    return from_help(program, flag, r"\b[^\n]*\n +.*\[([^\]]*)\]$", "gives no default")
 
 
 def from_help(program, flag, pattern, complaint):
