@@ -128,7 +128,7 @@ def percent(value, digits=1):
 
 
 def join(items):
-    items = list(items)
+    items = list(map(str, items))
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
 
 
