@@ -337,9 +337,8 @@ def parameters_text(report, methods):
         if row["method"] in methods:
             kind = (f"integer programs ({solver_name(report['solver'])})"
                     if row["method"] in BY_PROGRAMS else "plans without a solver")
-            limits.setdefault(kind, set()).add(row["deadline_s"])
-    parts += [f"{join(f'{d:g}' for d in sorted(found))} s a step for {kind}"
-              for kind, found in sorted(limits.items(), reverse=True)]
+            limits[kind] = max(limits.get(kind, 0), row["deadline_s"])
+    parts += [f"{most:g} s a step for {kind}" for kind, most in sorted(limits.items(), reverse=True)]
     without = [METHODS[m] for m in ("lescea-llfb", "pytorch") if m in methods]
     if without:
         parts.append(f"none of {join(without)}, which search for nothing")
