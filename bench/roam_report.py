@@ -338,7 +338,7 @@ def parameters_text(report, methods):
             kind = (f"integer programs ({solver_name(report['solver'])})"
                     if row["method"] in BY_PROGRAMS else "plans without a solver")
             limits[kind] = max(limits.get(kind, 0), row["deadline_s"])
-    parts += [f"{most:g} s a step for {kind}" for kind, most in sorted(limits.items(), reverse=True)]
+    parts += [f"{limits[kind]:g} s a step for {kind}" for kind in sorted(limits, reverse=True)]
     without = [METHODS[m] for m in ("lescea-llfb", "pytorch") if m in methods]
     if without:
         parts.append(f"none of {join(without)}, which search for nothing")
@@ -711,8 +711,8 @@ def programs_text(all_steps):
         if worse:
             least = min(worse, key=lambda s: s.at_start(method))
             text += (f", higher on {len(worse)} (most on {least} with "
-                     f"{OPTIMIZERS[least.optimizer]}, {percent(-least.at_start(method), 2)}: a "
-                     "better order may be laid out worse)")
+                     f"{OPTIMIZERS[least.optimizer]}, {percent(-least.at_start(method), 2)}, with "
+                     f"{percent(least.fragmentation(method), 2)} of it wasted by the layout)")
         parts.append(text + ".")
     each = [x for s in all_steps for m in BY_PROGRAMS if s.has(m)
             for x in s.plans[m].get("programs_s", [])]
@@ -761,7 +761,7 @@ def large_text(all_steps):
             + " below PyTorch's model and "
             + join(percent(s.below("roam", "lescea-llfb")) for s in large) + " below LESCEA + "
             f"LLFB. PyTorch's order is better than LESCEA's at {len(better)} of {len(large)} "
-            "batches; the paper says that it is better.")
+            "batches; the paper found it better.")
     if ahead:
         text += (f" ROAM is lower than the default planner at its deadline at batch "
                  f"{join(s.batch for s in ahead)}, by up to "
@@ -811,9 +811,8 @@ def intro(report, all_steps):
         "solved by our exact search. \"Gradients wait\" is not in the paper: an operator that only "
         "makes a weight's gradient waits with its update, and the delay radius is smaller. "
         "\"Integer programs\" solves leaves by programs as published, \"several streams\" runs "
-        "operators of one "
-        "timestep side by side; both add to the paper a start and our bound for each program "
-        "(runtime/planner/papers/roam_programs.h); half of the time is for orders, the rest for "
+        "operators of one timestep side by side; both add to the paper a start and our bound for "
+        "each program (runtime/planner/papers/roam_programs.h); half of the time is for orders, the rest for "
         "layouts, divided among the leaves left. LESCEA + LLFB is the paper's heuristic baseline. "
         "\"PyTorch's model\" is the program's order and a model of its caching allocator. Networks "
         "of text are captured without clipping, which would let no update run before all gradients "
@@ -823,6 +822,8 @@ def intro(report, all_steps):
            f"{max(loads):.0f}), {report['date']}. Commit "
            f"{commits(r for r in rows if r not in programs)}"
            + (f"; integer programs {commits(programs)}" if programs else "")
+           + "".join(f" ({commits(r for r in rows if r.get('processor') == name)}: {name})"
+                     for name in sorted({r["processor"] for r in rows if "processor" in r}))
            + ". Seconds are of wall clock.")
     yield f"Not run: {'; '.join(left)}." if left else "All steps were planned by all methods."
 
