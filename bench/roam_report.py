@@ -812,9 +812,9 @@ def intro(report, all_steps):
         "makes a weight's gradient waits with its update, and the delay radius is smaller. "
         "\"Integer programs\" solves leaves by programs as published, \"several streams\" runs "
         "operators of one timestep side by side; both add to the paper a start and our bound for "
-        "each program (runtime/planner/papers/roam_programs.h); half of the time is for orders, the rest for "
-        "layouts, divided among the leaves left. LESCEA + LLFB is the paper's heuristic baseline. "
-        "\"PyTorch's model\" is the program's order and a model of its caching allocator. Networks "
+        "each program (runtime/planner/papers/roam_programs.h); half of the time is for orders, "
+        "the rest for layouts, divided among the leaves left. LESCEA + LLFB is the paper's "
+        "heuristic baseline. \"PyTorch's model\" is the program's order and a model of its caching allocator. Networks "
         "of text are captured without clipping, which would let no update run before all gradients "
         "exist. All plans passed the validator. MODeL, which the paper also compares with, is not "
         "run.")
