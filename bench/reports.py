@@ -151,7 +151,8 @@ def pyplot(salt):
     except ModuleNotFoundError:  # another Python comes first in the path than Debian's
         if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
             os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-        sys.exit(f"{sys.argv[0]}: matplotlib is missing (Debian: apt-get install python3-matplotlib)")
+        sys.exit(f"{sys.argv[0]}: matplotlib is missing (Debian: apt-get install "
+                 "python3-matplotlib)")
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
     plt.rcParams.update({"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": salt,

@@ -814,10 +814,10 @@ def intro(report, all_steps):
         "operators of one timestep side by side; both add to the paper a start and our bound for "
         "each program (runtime/planner/papers/roam_programs.h); half of the time is for orders, "
         "the rest for layouts, divided among the leaves left. LESCEA + LLFB is the paper's "
-        "heuristic baseline. \"PyTorch's model\" is the program's order and a model of its caching allocator. Networks "
-        "of text are captured without clipping, which would let no update run before all gradients "
-        "exist. All plans passed the validator. MODeL, which the paper also compares with, is not "
-        "run.")
+        "heuristic baseline. \"PyTorch's model\" is the program's order and a model of its caching "
+        "allocator. Networks of text are captured without clipping, which would let no update run "
+        "before all gradients exist. All plans passed the validator. MODeL, which the paper also "
+        "compares with, is not run.")
     yield (f"{report['processor']}, shared with other work (load {min(loads):.0f} to "
            f"{max(loads):.0f}), {report['date']}. Commit "
            f"{commits(r for r in rows if r not in programs)}"
