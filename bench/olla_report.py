@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from reports import ROOT, cpu_name, stamp, write_report
+from reports import ROOT, cpu_name, stamp, table, write_report
 
 # The paper's eleven networks, as plan_graph captures them, and how they differ from those that the
 # authors' benchmark trains (facebookresearch/MODel_opt, benchmarks.py). The paper itself does not
@@ -127,11 +127,6 @@ def figures(row):
 
 def solver_name(version):
     return version.split(" Copyright")[0].rstrip(".").replace("version ", "")
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(map(str, r)) + " |" for r in rows)])
 
 
 def percent(value):

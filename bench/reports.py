@@ -66,6 +66,12 @@ def parse_networks(parser, networks):
     return args
 
 
+def table(header, rows):
+    """In Markdown."""
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+
+
 def cpu_name():
     """This machine's."""
     with open("/proc/cpuinfo", encoding="utf-8") as info:
