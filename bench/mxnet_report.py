@@ -105,7 +105,7 @@ def measure_copies(build, name, budget):
                "ours": {"peak": peak_of(ours), **shown(build, ours)},
                "safe": shown(build, ours, "--parallel-safe", "--save-schedule", safe)}
         row["safe"]["peak"] = peak_of(safe)
-        followed = train(build, program, *flags, "--budget", f"{row['safe']['peak']}B",
+        followed = train(build, program, *flags, "--budget", row["safe"]["peak"],
                          "--schedule", safe)
         row["safe"]["run_ms"] = median_ms(followed)
         row["ours"]["run_ms"] = median_ms(run)
