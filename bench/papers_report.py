@@ -434,7 +434,7 @@ def figure8(folder, parts):
                  "are busy.")
     parts.append(table(["", "ms", "evictions", "recomputed", "offloads", "GB", "reloads", "GB",
                         "waited, ms"], body))
-    parts.append(parameters(folder, rows))
+    parts.append(parameters(folder, rows) + (f" {CAPUCHIN}" if "msps" in rows else ""))
 
 
 def overlap(folder, parts):
