@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""MXNet's memory note on our networks: what no sharing, in place, sharing and both take, in training
-and forward only, beside what the note says; sharing that makes no operator of another stream wait;
-and schedules with copies laid out so that no stream waits for bytes.
+"""MXNet's memory note on our networks: what no sharing, in place, sharing and both take, in
+training and forward only, beside what the note says; sharing that makes no operator of another
+stream wait; and schedules with copies laid out so that no stream waits for bytes.
 
 usage: mxnet_report.py [--build build/release] [--folder bench/results] [--no-run]
 
@@ -143,75 +143,92 @@ def beside_weights(row, what, side="training"):
     return row[side][what] - row["persistent"]
 
 
+def saved_of_rest(row):
+    return 1 - beside_weights(row, NOTE[-1]) / beside_weights(row, NOTE[0])
+
+
+def most_saved(row):
+    """By any plan."""
+    return 1 - row["bound"] / row["training"][NOTE[0]]
+
+
 def note_text(rows):
     both = NOTE[-1]
-    header = ["GB", *NOTE, "saved", "parameters, momentum", "saved of the rest", "forward only: no sharing",
-              "both", "of training, without what persists", "our default planner", "no plan saves more than"]
+    header = ["GB", *NOTE, "saved", "parameters, momentum", "saved of the rest",
+              "forward only: no sharing", "both", "of training, without what persists",
+              "our default planner", "no plan saves more than"]
     yield table(header, [[
         f"{r['network']} (`{r['step']}`)", *(gb(r["training"][what]) for what in NOTE),
-        percent(saved(r, both)), gb(r["persistent"]),
-        percent(1 - beside_weights(r, both) / beside_weights(r, NOTE[0])),
+        percent(saved(r, both)), gb(r["persistent"]), percent(saved_of_rest(r)),
         gb(r["forward_only"][NOTE[0]]), gb(r["forward_only"][both]),
         percent(beside_weights(r, both, "forward_only") / beside_weights(r, both)), gb(r["ours"]),
-        percent(1 - r["bound"] / r["training"][NOTE[0]])] for r in rows])
+        percent(most_saved(r))] for r in rows])
     half = [r for r in rows if abs(saved(r, both) - 0.5) <= 0.1]
     more = [r for r in rows if saved(r, both) > 0.6]
     less = [r for r in rows if saved(r, both) < 0.4]
-    yield (f"**Training.** The note: \"we can roughly reduce the memory consumption by half\". Here both save "
-           f"{spread([saved(r, both) for r in rows])}: 40 to 60 % in {len(half)} of {len(rows)}; more in "
-           f"{names(more)}; less in {names(less)}. In place alone saves "
+    yield ("**Training.** The note: \"we can roughly reduce the memory consumption by half\". Here "
+           f"both save {spread([saved(r, both) for r in rows])}: 40 to 60 % in {len(half)} of "
+           f"{len(rows)}; more in {names(more)}; less in {names(less)}. In place alone saves "
            f"{spread([saved(r, 'in place') for r in rows])}, sharing alone "
            f"{spread([saved(r, 'sharing') for r in rows])}.")
-    share = lambda found: spread([r["persistent"] / r["training"][NOTE[0]] for r in found])  # noqa: E731
-    rest = [1 - beside_weights(r, both) / beside_weights(r, NOTE[0]) for r in rows]
+    texts = []
+    for what, found in (("more", more), ("less", less)):
+        if found:
+            share = spread([r["persistent"] / r["training"][NOTE[0]] for r in found])
+            texts.append(f"; where {what} is saved they are {share} of \"no sharing\"")
     yield ("**What differs and why.** Parameters and momentum count here and cannot shrink"
-           + "".join(f"; where {what} is saved they are {share(found)} of \"no sharing\""
-                     for what, found in (("more", more), ("less", less)) if found)
-           + f". Of the rest both save {spread(rest)}. \"No sharing\" counts the output of every operator, so "
-           "it grows with their number and not with what must live: by the default planner's bound no plan saves "
-           f"more than {spread([1 - r['bound'] / r['training'][NOTE[0]] for r in rows])}, and blocks of the note "
-           f"are above that bound by {spread([r['training'][both] / r['bound'] - 1 for r in rows])}.")
+           + "".join(texts)
+           + f". Of the rest both save {spread([saved_of_rest(r) for r in rows])}. \"No sharing\" "
+           "counts the output of every operator, so it grows with their number and not with what "
+           "must live: by the default planner's bound no plan saves more than "
+           f"{spread([most_saved(r) for r in rows])}, and blocks of the note are above that bound "
+           f"by {spread([r['training'][both] / r['bound'] - 1 for r in rows])}.")
     left = [beside_weights(r, both, "forward_only") / beside_weights(r, both) for r in rows]
-    yield (f"**Forward only.** The note: \"the cost is extremely low compared to others\". Without what persists "
-           f"it is here {spread(left)} of training with both. Forward only is the step until the first "
-           "gradient, as in training: batch norm by the batch's statistics, with the loss.")
+    yield ("**Forward only.** The note: \"the cost is extremely low compared to others\". Without "
+           f"what persists it is here {spread(left)} of training with both. Forward only is the "
+           "step until the first gradient, as in training: batch norm by the batch's statistics, "
+           "with the loss.")
 
 
 def safe_text(rows):
-    yield table(["GB", "both, one stream", *SAFE, *(f"{k}: more" for k in SAFE)], [[
-        r["network"], gb(r["training"][NOTE[-1]]), *(gb(r["training"][SAFE[k]]) for k in SAFE),
-        *(percent(r["training"][SAFE[k]] / r["training"][NOTE[-1]] - 1) for k in SAFE)]
-        for r in rows])
-    costs = {k: [r["training"][SAFE[k]] / r["training"][NOTE[-1]] - 1 for r in rows] for k in SAFE}
-    yield ("Bytes pass only between operators that are ordered by their data, so operators may run on any number "
-           "of streams and none waits for another's bytes. "
-           + "; ".join(f"{k}: {spread(v)} more than both on one stream" for k, v in costs.items())
-           + ". \"Paths\" is the note's colouring in O(n) for each path, \"descendants\" its ancestor relation with "
-           "the same blocks, \"offsets\" that relation without blocks, the largest first. The note gives no "
-           "figures for these.")
+    both = NOTE[-1]
+    more = {k: [r["training"][what] / r["training"][both] - 1 for r in rows]
+            for k, what in SAFE.items()}
+    yield table(["GB", "both, one stream", *SAFE, *(f"{k}: more" for k in SAFE)],
+                [[r["network"], gb(r["training"][both]),
+                  *(gb(r["training"][what]) for what in SAFE.values()),
+                  *(percent(more[k][i]) for k in SAFE)] for i, r in enumerate(rows)])
+    yield ("Bytes pass only between operators that are ordered by their data, so operators may run "
+           "on any number of streams and none waits for another's bytes. More than both on one "
+           "stream: " + "; ".join(f"{k} {spread(v)}" for k, v in more.items())
+           + ". \"Paths\" is the note's colouring, each path in O(n), \"descendants\" its ancestor "
+           "relation with the same blocks, \"offsets\" that relation without blocks, the largest "
+           "first. The note gives no figures for these.")
 
 
 def copies_text(rows):
-    yield ("A schedule that offloads has three queues: compute and both directions of the link. `plan_graph --show "
-           "FILE --parallel-safe` lays its blocks out so that a block's bytes go only to users that wait for all "
-           "its earlier users anyway (runtime/planner/baselines/parallel_safe.h), the note's \"safe\" plan; "
-           "`--schedule` runs it like any other. Our layouts give the bytes of what is copied out to the next "
+    yield ("A schedule that offloads has three queues: compute and both directions of the link. "
+           "`plan_graph --show FILE --parallel-safe` lays its blocks out so that a block's bytes "
+           "go only to users that wait for all its earlier users anyway "
+           "(runtime/planner/baselines/parallel_safe.h), the note's \"safe\" plan; `--schedule` "
+           "runs it like any other. Our layouts give the bytes of what is copied out to the next "
            "operator, and compute waits if the copy is late.")
     yield table(["step, budget", "without a budget, GB", "ours, GB", "ms", "of it waiting",
                  "ms with bytes of its own for each block", "parallel-safe, GB", "times ours", "ms",
-                 "measured in a run: ours, ms", "parallel-safe, ms"], [[
-                     f"{r['step']}, {r['budget']}", gb(r["unmanaged_peak"]), gb(r["ours"]["peak"]),
-                     f"{r['ours']['ms']:.1f}", f"{r['ours']['waiting_ms']:.1f}",
-                     f"{r['ours']['own_bytes_ms']:.1f}", gb(r["safe"]["peak"]),
-                     f"{r['safe']['peak'] / r['ours']['peak']:.2f}", f"{r['safe']['ms']:.1f}",
-                     f"{r['ours']['run_ms']:.1f}", f"{r['safe']['run_ms']:.1f}"] for r in rows])
-    gain = [1 - r["ours"]["own_bytes_ms"] / r["ours"]["ms"] for r in rows]
-    times = [r["safe"]["peak"] / r["unmanaged_peak"] for r in rows]
-    yield (f"Waiting for bytes, and moving blocks, takes {spread(gain, 1)} of our schedules' time. A layout that "
-           f"avoids it takes {spread(times)} of what the step takes without a budget: what is copied out leaves "
-           "its bytes idle until it is back, as no operator in between waits for the copy, so offloading saves "
-           "nothing for others. This is why our schedules share bytes by waiting. There are no collectives here: "
-           "one process, one device.")
+                 "measured in a run: ours, ms", "parallel-safe, ms"],
+                [[f"{r['step']}, {r['budget']}", gb(r["unmanaged_peak"]), gb(r["ours"]["peak"]),
+                  f"{r['ours']['ms']:.1f}", f"{r['ours']['waiting_ms']:.1f}",
+                  f"{r['ours']['own_bytes_ms']:.1f}", gb(r["safe"]["peak"]),
+                  f"{r['safe']['peak'] / r['ours']['peak']:.2f}", f"{r['safe']['ms']:.1f}",
+                  f"{r['ours']['run_ms']:.1f}", f"{r['safe']['run_ms']:.1f}"] for r in rows])
+    cost = [1 - r["ours"]["own_bytes_ms"] / r["ours"]["ms"] for r in rows]
+    more = [r["safe"]["peak"] / r["ours"]["peak"] - 1 for r in rows]
+    yield (f"Waiting for bytes and moving blocks takes {spread(cost, 1)} of our schedules' time, as "
+           f"the search counts both. To avoid it, a layout takes {spread(more)} more bytes: what "
+           "is copied out leaves its bytes idle until it is back, since no operator in between "
+           "waits for that copy. (What is evicted frees its bytes at once in both.) This is why "
+           "our schedules share copies' bytes by waiting. There are no collectives here: one "
+           "process, one device.")
 
 
 def write_text(folder):
@@ -219,10 +236,11 @@ def write_text(folder):
     rows = report["rows"]
     settings = " / ".join(sorted({r["settings"] for r in rows}))
     parts = ["# MXNet's memory note", "Written by `bench/mxnet_report.py` from mxnet.json.",
-             f"Steps of training by SGD with momentum 0.9 in float32, captured by `plan_graph`, batch {BATCH} unless "
-             f"the row says otherwise; {settings}; alignment 512 bytes. Parameters, momentum, uploads and workspaces "
-             f"count. Our default planner: in place, {report['plan_seconds']} s. {report['processor']}, commit "
-             f"{report['commit']}, {report['date']}.",
+             f"Steps of training by SGD with momentum 0.9 in float32, captured by `plan_graph`, "
+             f"batch {BATCH} unless the row says otherwise; {settings}; alignment 512 bytes. "
+             "Parameters, momentum, uploads and workspaces count. Our default planner: in place, "
+             f"{report['plan_seconds']} s. {report['processor']}, commit {report['commit']}, "
+             f"{report['date']}.",
              "## Sharing on one stream", *note_text(rows),
              "## Sharing that is safe for several streams", *safe_text(rows),
              "## Schedules with copies",

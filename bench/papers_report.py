@@ -46,8 +46,8 @@ STYLES = {  # colour, line
 }
 OTHER_STYLE = ("#444444", "-.")
 NAMES = {"delta": "delta (base)", "delta:lru": "delta (LRU)", "delta:greedy": "delta (GREEDY)"}
-CAPUCHIN = ("Capuchin's paper is not at hand, so none of its published figures stands beside those of "
-            "`msps`.")
+CAPUCHIN = ("Capuchin's paper is not at hand, so none of its published figures stands beside those "
+            "of `msps`.")
 SAVINGS = [20, 30, 40, 50, 60, 70, 78, 80]
 INVERSION = 0.05
 TIE = 0.005  # of a step without a budget
@@ -624,8 +624,8 @@ def soft_budget(folder, parts):
             body.append([percent(start["share"], 0), *cells])
         parts.append(f"{CURVES[model]}:")
         parts.append(table(["releases from", *mine], body))
-    parts.append(parameters(folder, mine) + " Columns say what differs, and early start begins at the share "
-                 "given.")
+    parts.append(parameters(folder, mine) + " Columns say what differs, and early start begins at "
+                 "the share given.")
 
 
 def join(items):
