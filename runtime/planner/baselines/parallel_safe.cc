@@ -64,12 +64,8 @@ class DataWaits {
         known_(schedule.blocks.size()),
         storages_(trace.storages.size() + schedule.foreign.size()) {
     for (uint32_t b = 0; b < s_.initial_blocks; ++b) storages_[s_.blocks[b].storage].block = b;
-    for (uint32_t s = 0; s < storages_.size(); ++s) {
-      const bool there = s >= trace.storages.size() || trace.storages[s].at_start;
-      storages_[s].has_copy = there;  // unless it has a block
-    }
-    for (uint32_t b = 0; b < s_.initial_blocks; ++b) {
-      storages_[s_.blocks[b].storage].has_copy = false;
+    for (uint32_t s = 0; s < trace.storages.size(); ++s) {
+      storages_[s].has_copy = trace.storages[s].at_start && storages_[s].block == kNoBlock;
     }
     for (const Instruction& it : s_.code) apply(it);
   }
@@ -84,8 +80,9 @@ class DataWaits {
   }
 
  private:
+  static constexpr uint32_t kNoBlock = Schedule::kScratch;
   struct Storage {
-    uint32_t block = 0;
+    uint32_t block = kNoBlock;  // the last one; none: it is away, or a resident that lies apart
     bool has_copy = false;
     Progress ready{};   // once this much is done, its bytes are written
     Progress copied{};  // ... its copy is out
@@ -101,7 +98,7 @@ class DataWaits {
   }
   // The entry with which `done` ends uses the block.
   void use(uint32_t block, Queue queue, const Progress& done) {
-    used_[block][queue] = done[queue];
+    if (block != kNoBlock) used_[block][queue] = done[queue];
   }
   // ... and is its first user.
   void take(uint32_t b, Queue queue, const Progress& done) {
