@@ -107,6 +107,8 @@ def measure_copies(build, name, budget):
         row["safe"]["peak"] = peak_of(safe)
         followed = train(build, program, *flags, "--budget", row["safe"]["peak"],
                          "--schedule", safe)
+        if not followed["plan"]["steps"]:
+            raise RuntimeError(f"{name}, {budget}: the parallel-safe schedule was not followed")
         row["safe"]["run_ms"] = median_ms(followed)
         row["ours"]["run_ms"] = median_ms(run)
     return row
