@@ -46,6 +46,7 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
     if (to == first) return;
     const auto back = first + static_cast<uint32_t>(random() % (to - first));
     releases.push_back({i, from, to, Release::kOffload, back});
+    releases.back().leaves_before_end = wraps && item.lives_through() && random() % 2 == 0;
   };
   for (uint32_t i = 0; i < step.items.size(); ++i) {
     const std::vector<uint32_t>& uses = step.items[i].uses;
