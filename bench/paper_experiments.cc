@@ -23,6 +23,7 @@
 #include "bench/paper_results.h"
 #include "bench/paper_runs.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 #include "runtime/policy/delta_options.h"
 #include "runtime/policy/filters/filter.h"
 #include "runtime/policy/registry.h"
@@ -47,6 +48,47 @@ std::vector<std::string> compared_policies() {
     }
   }
   return names;
+}
+
+// What a policy is run with, for the report's tables.
+Json parameters_of(const std::string& name) {
+  const PaperPolicy policy = parse_policy(name);
+  const PolicyInfo& info = find_policy(policy.name);
+  const DeltaOptions options;
+  Json json{{"about", info.about}};
+  if (info.takes_repairs) {
+    const Filter& filter = find_filter(policy.filter.empty() ? "base" : policy.filter);
+    json["filter"] = fmt::format("{}, {}", filter.name, filter.formula);
+    json["early start"] = fmt::format("from {:g} of the arena", options.early_start);
+    json["prefetch"] = fmt::format("at most {} at a time", options.prefetch);
+    const DeltaRepairs on =
+        changed_repairs(info.reference ? delta_as_printed() : DeltaRepairs(), policy.repairs);
+    std::vector<std::string> repairs;
+    for (const DeltaRepair& repair : delta_repairs()) {
+      if (on.*repair.on) repairs.emplace_back(repair.name);
+    }
+    json["repairs"] = repairs.size() == delta_repairs().size() ? "all" : listed(repairs);
+  }
+  static const std::map<std::string, const char*> kOthers{
+      {"tide", "default effort of its searches; no filter"},
+      {"dtr", "costs of neighbourhoods by union-find (~e*); all storages are candidates"},
+      {"lru", "no parameters"},
+      {"greedy", "no parameters"},
+      {"msps", "an in-trigger moves ahead by 5 % of its copy's time when the copy is late"},
+      {"checkpoint", "sqrt(n) segments of n calls"},
+      {"random", "seed 1"}};
+  if (const auto other = kOthers.find(policy.name); other != kOthers.end()) {
+    json["parameters"] = other->second;
+  }
+  return json;
+}
+
+Experiment parameters() {
+  Experiment experiment{"parameters", "what each policy is run with", {}};
+  for (const std::string& policy : compared_policies()) {
+    experiment.tasks.push_back({policy, [policy] { return parameters_of(policy); }});
+  }
+  return experiment;
 }
 
 struct PaperModelEntry {
@@ -606,8 +648,9 @@ int run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   std::vector<Experiment> experiments = curves();
-  for (Experiment& experiment : std::vector<Experiment>{
-           peaks(), max_batches(), overlaps(), swap_or_recompute(), timelines(), eager()}) {
+  for (Experiment& experiment :
+       std::vector<Experiment>{parameters(), peaks(), max_batches(), overlaps(),
+                               swap_or_recompute(), timelines(), eager()}) {
     experiments.push_back(std::move(experiment));
   }
   for (Experiment& experiment : ablations()) experiments.push_back(std::move(experiment));

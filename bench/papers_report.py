@@ -11,6 +11,7 @@ python3-matplotlib).
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -37,6 +38,8 @@ STYLES = {  # colour, line
 }
 OTHER_STYLE = ("#444444", "-.")
 NAMES = {"delta": "delta (base)", "delta:lru": "delta (LRU)", "delta:greedy": "delta (GREEDY)"}
+CAPUCHIN = ("Capuchin's paper is not at hand, so none of its published figures stands beside those "
+            "of `msps`.")
 SAVINGS = [20, 30, 40, 50, 60, 70, 78, 80]
 INVERSION = 0.05
 TIE = 0.005  # of a step without a budget
@@ -56,6 +59,16 @@ def load(folder, file):
 
 def gb(x):
     return f"{x / GB:.2f}"
+
+
+def parameters(folder, keys):
+    """A line for below a table: what the policies that its rows name ran with."""
+    rows = load(folder, "parameters")["rows"]
+    texts = {}
+    for policy in (re.split("[ /,]", key)[0] for key in keys):
+        texts[policy] = "; ".join(v if k == "parameters" else f"{k} {v}" for k, v in rows.get(
+            policy, {}).items() if k not in ("about", "commit"))
+    return "Parameters: " + ". ".join(f"`{p}`: {text}" for p, text in texts.items() if text) + "."
 
 
 def ran(points):
@@ -122,6 +135,8 @@ def draw_curves(data, title, path):
 
 
 def curves_text(folder, parts):
+    parts.append("All tables of this section. " + parameters(
+        folder, policies_of(load(folder, f"curves_{next(iter(CURVES))}"))) + " " + CAPUCHIN)
     for model, title in CURVES.items():
         data = load(folder, f"curves_{model}")
         draw_curves(data, title, folder / f"curves_{model}.svg")
@@ -191,6 +206,7 @@ def aims(folder, parts):
     add("BERT-base 512, 70 % saved against eager attention's peak and time", point, 0.06,
         "overhead_against_eager")
     parts.append(table(["tide", "aim: at most", "longer step", "reached"], rows))
+    parts.append(parameters(folder, ["tide"]))
     row = load(folder, "max_batch")["rows"]["resnet50 tide"]
     four = next((p for p in row["curve"] if p["times"] >= 3.99), None)
     speed = percent(four["speed"]) if four and "speed" in four else "does not train"
@@ -251,6 +267,7 @@ def peaks(folder, parts):
     parts.append("The smallest budget, in steps of 2 % of the peak, down to which a step takes at "
                  "most twice as long:")
     parts.append(table(PEAK_HEADER, rows(smallest, {k: r for k, r in data.items() if "smallest_within_twice_the_time" in r})))
+    parts.append(parameters(folder, PEAK_POLICIES))
 
 
 PAPER_BATCH = {"resnet50": {"none": (891, 71.54), "dtr": (1072, 32.87), "delta": (1814, 62.6)},
@@ -303,6 +320,7 @@ def max_batch(folder, parts):
                           for t in (1.2, 1.5, 2.04, 2.5, 3, 4, 5)]]])
     parts.append(table(["images per second at batch", "", "1.2x", "1.5x", "2.04x", "2.5x", "3x", "4x",
                         "5x"], body))
+    parts.append(parameters(folder, PEAK_POLICIES))
 
 
 # --- figures 7 and 8, overlap, table V -----------------------------------------------------------
@@ -346,6 +364,7 @@ def figure7(folder, parts):
         body.append([CURVES[model], *[wins[p] for p in wins], *[low[p] for p in wins]])
     parts.append(table(["how often each is the fastest", "base", "LRU", "GREEDY",
                         "below 40 %: base", "LRU", "GREEDY"], body))
+    parts.append(parameters(folder, ["delta", "delta:lru", "delta:greedy", "tide"]))
 
 
 LANES = [("recomputing", "#2e8b57"), ("reloading", "#8a4fb0"), ("offloading", "#d1495b")]
@@ -391,6 +410,7 @@ def figure8(folder, parts):
                  "are busy.")
     parts.append(table(["", "ms", "evictions", "recomputed", "offloads", "GB", "reloads", "GB",
                         "waited, ms"], body))
+    parts.append(parameters(folder, rows) + (f" {CAPUCHIN}" if "msps" in rows else ""))
 
 
 def overlap(folder, parts):
@@ -406,6 +426,7 @@ def overlap(folder, parts):
                      percent(1 - on["ms"] / off["ms"]) if both else "",
                      gb(on.get("offload_bytes", 0) + on.get("reload_bytes", 0)) if "ms" in on else ""])
     parts.append(table(["", "policy", "saved", "ms with overlap", "without", "less", "GB moved"], body))
+    parts.append(parameters(folder, dict.fromkeys(key.split()[1] for key in rows)))
 
 
 PAPER_COSTS = [("BNForward(4034)", 96318, 6), ("BNForward(6463)", 22230, 4),
@@ -458,6 +479,7 @@ def eager(folder, parts):
     parts.append(table(["longer step at saving", *[f"{s} %" for s in savings]], [
         [p, *[percent(q["overhead_against_eager"]) if "ms" in q else outcome(q)
               for q in row["points"]]] for p, row in rows.items()]))
+    parts.append(parameters(folder, rows))
 
 
 # --- figure 6 ------------------------------------------------------------------------------------
@@ -511,6 +533,7 @@ def convergence(folder, parts):
     parts.append(table(["", "last loss", "accuracy", "peak, MB"],
                        [[key, f"{row['loss'][-1]:.4f}", percent(row["accuracy"]), f"{row['peak'] / 1e6:.0f}" if row["peak"] else ""]
                         for key, row in rows.items()]))
+    parts.append(parameters(folder, rows))
     parts.append(f"All {len(rows)} runs " + (
         "have the same loss in every step and end with the same parameters, to the bit." if len(checksums) == len(losses) == 1
         else f"DIFFER: {len(losses)} curves of losses, {len(checksums)} checksums of parameters."))
@@ -550,6 +573,7 @@ def ablation(folder, parts):
                  "other policies:")
     parts.append(table(["", *[f"{CURVES[m]}, {s} %" for m in ABLATED for s in savings]],
                        [[k, *[c for m in ABLATED for c in cells(m, k)]] for k in others]))
+    parts.append(parameters(folder, ["delta", "delta-paper", *others]) + " Rows say what differs.")
 
 
 def saved(row, point):
@@ -576,6 +600,8 @@ def soft_budget(folder, parts):
             body.append([percent(start["share"], 0), *cells])
         parts.append(f"{CURVES[model]}:")
         parts.append(table(["releases from", *mine], body))
+    parts.append(parameters(folder, mine) + " Columns say what differs, and early start begins at "
+                 "the share given.")
 
 
 def ratio_text(ours, paper):

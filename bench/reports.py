@@ -103,6 +103,12 @@ def parse_networks(parser, networks):
     return args
 
 
+def table(header, rows):
+    """In Markdown."""
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+
+
 def cpu_name():
     """This machine's."""
     with open("/proc/cpuinfo", encoding="utf-8") as info:
@@ -130,12 +136,6 @@ def percent(value, digits=1):
 def join(items):
     items = list(map(str, items))
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
-
-
-def table(header, rows):
-    """As Markdown."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
 def solver_name(version):

@@ -42,6 +42,8 @@
 #include "runtime/device/profile.h"
 #include "runtime/planner/assemble.h"
 #include "runtime/planner/baselines/baselines.h"
+#include "runtime/planner/baselines/parallel_safe.h"
+#include "runtime/planner/baselines/streams.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
@@ -67,6 +69,7 @@ constexpr int kDoesNotFit = kOutOfMemory;
 
 // The slower heuristics are compared up to this many buffers.
 constexpr size_t kMaxBuffersToCompare = 20'000;
+constexpr Bytes kAmple(int64_t{1} << 61);
 
 struct Flags {
   std::string graph, layout, order, remat, output, save_graph, save_schedule, show, svg,
@@ -75,6 +78,7 @@ struct Flags {
   CaptureRequest capture;
   bool estimate = false;
   bool in_place = false;
+  bool parallel_safe = false;
   bool variants = false, no_workspace = false, no_recompute = false;
   int64_t capacity = 0;
   std::optional<Budget> budget;
@@ -296,19 +300,32 @@ Problem forward_only(StepTrace graph) {
   return problem_from_trace(graph, {.in_place = true});
 }
 
-// Prints what MXNet's memory cost script prints.
+// Prints what MXNet's memory cost script prints, and its note's sharing for several streams.
 int run_estimate(const Problem& whole, const StepTrace& graph) {
   const Problem forward = forward_only(graph);
   print_out("{:<44} {:>16} {:>16}\n", "bytes", "training", "forward only");
-  const auto row = [&](const char* what, bool in_place, bool sharing) {
-    const MemoryNoteOptions options{.in_place = in_place, .sharing = sharing};
-    print_out("{:<44} {:>16} {:>16}\n", what, memory_note(whole, options).peak.count(),
-              memory_note(forward, options).peak.count());
+  const auto row = [&](const char* what, const auto& peak_of) {
+    print_out("{:<44} {:>16} {:>16}\n", what, peak_of(whole).count(), peak_of(forward).count());
   };
-  row("no sharing", false, false);
-  row("in place", true, false);
-  row("sharing", false, true);
-  row("in place and sharing", true, true);
+  const auto note = [&](const char* what, bool in_place, bool sharing) {
+    row(what, [&](const Problem& problem) {
+      return memory_note(problem, {.in_place = in_place, .sharing = sharing}).peak;
+    });
+  };
+  const auto streams = [&](const char* what, StreamSharing sharing) {
+    row(what, [&](const Problem& problem) {
+      return stream_safe(problem, {.freedom = Freedom::kOperators, .sharing = sharing}).peak;
+    });
+  };
+  note("no sharing", false, false);
+  note("in place", true, false);
+  note("sharing", false, true);
+  note("in place and sharing", true, true);
+  streams("both, no operator waits: one path", StreamSharing::kPaths);
+  streams("both, no operator waits: descendants", StreamSharing::kAncestors);
+  streams("both, no operator waits: offsets", StreamSharing::kOffsets);
+  print_out("a block serves sizes within a factor of {}; {} paths are coloured\n",
+            MemoryNoteOptions().match_range, StreamOptions().paths);
   return kDone;
 }
 
@@ -355,13 +372,21 @@ void save_schedule(const Flags& flags, const StepTrace& graph) {
 PlanLimits limits_of(const Flags& flags, Bytes peak = Bytes(0)) {
   PlanLimits limits = limits_of(load_profile(flags.capture.profile));
   limits.space = flags.budget ? flags.budget->resolve(peak) : Bytes(0);
-  limits.tier_space = Bytes(int64_t{1} << 61);
+  limits.tier_space = kAmple;
   return limits;
 }
 
 int run_show(const Flags& flags) {
-  const SavedSchedule saved = schedule_from_json(read_text_file(flags.show), flags.show);
-  const bool valid = print_schedule(flags.show, saved, limits_of(flags));
+  SavedSchedule saved = schedule_from_json(read_text_file(flags.show), flags.show);
+  PlanLimits limits = limits_of(flags);
+  const PlanLimits ample{.space = kAmple, .tier_space = kAmple};
+  if (flags.parallel_safe && schedule_violations(saved.trace, ample, saved.schedule).empty()) {
+    saved.schedule = parallel_safe(saved.trace, limits, saved.schedule);
+  }
+  const bool valid = print_schedule(flags.show, saved, limits);
+  if (valid && !flags.save_schedule.empty()) {
+    write_output(flags.save_schedule, tidemark::to_json(saved.trace, saved.schedule));
+  }
   if (!flags.svg.empty()) {
     if (!saved.schedule.placed) {
       throw UsageError("--svg: the schedule in " + flags.show + " has no addresses to draw");
@@ -516,7 +541,8 @@ int run(int argc, char** argv) {
   auto* estimate = app.add_flag(
       "--estimate", flags.estimate,
       "Print what MXNet's memory cost script does: without sharing, in place, with "
-      "sharing, with both; and forward only");
+      "sharing, with both; the same where operators of many streams wait for no others; and "
+      "forward only");
   app.add_flag("--in-place", flags.in_place,
                "Let outputs reuse the space of inputs that are no longer needed, where "
                "operators allow it, as in steps that run under a plan");
@@ -547,6 +573,10 @@ int run(int argc, char** argv) {
              "1 if it is not valid; --svg draws it")
           ->excludes(graph)
           ->excludes(model);
+  app.add_flag("--parallel-safe", flags.parallel_safe,
+               "Lay the schedule of --show out anew so that neither compute nor a copy waits "
+               "for bytes, as in MXNet's memory note: a baseline. --save-schedule writes it")
+      ->needs(show);
   auto* budget = app.add_option_function<std::string>(
       "--budget",
       [&](const std::string& text) {
@@ -628,8 +658,8 @@ int run(int argc, char** argv) {
       flags.show.empty()) {
     throw UsageError("--profile needs --model, --show or --budget");
   }
-  if (!flags.save_schedule.empty() && !has_step) {
-    throw UsageError("--save-schedule needs GRAPH.json or --model");
+  if (!flags.save_schedule.empty() && !has_step && !flags.parallel_safe) {
+    throw UsageError("--save-schedule needs GRAPH.json, --model or --parallel-safe");
   }
   if (!flags.write_remat.empty() && !has_step) {
     throw UsageError("--write-remat needs GRAPH.json or --model");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "examples/common/console.h"
+#include "runtime/planner/baselines/parallel_safe.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
 
@@ -173,6 +174,11 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
         "{:.3f} ms of copies, at --profile's rates; {} on tiers\n",
         to_ms(cost.time), to_ms(cost.recomputed), to_ms(cost.waited), to_ms(cost.copied),
         format_bytes(cost.tier_peak));
+    if (s.placed && releases(s)) {
+      const Schedule apart = planner::side_by_side(saved.trace, beside, s);
+      print_out("own bytes     {:.3f} ms if each block had bytes of its own, which takes {}\n",
+                to_ms(apart.time), format_bytes(apart.peak));
+    }
   }
   print_releases(saved);
   for (const std::string& line : wrong) print_out("not valid: {}\n", line);

@@ -72,6 +72,13 @@ class PapersReport(unittest.TestCase):
         path.write_text(json.dumps(data))
         return dict(self.module.differences(self.folder))
 
+    def test_each_tables_parameters_are_those_of_its_policies(self):
+        text = self.module.parameters(self.folder, ["delta-paper without overlap", "none", "delta:lru", "delta 40%"])
+        for policy in ("delta-paper", "delta:lru", "delta"):
+            self.assertIn(f"`{policy}`: filter ", text)
+        self.assertNotIn("none", text)
+        self.assertIn("repairs prices", text)
+
     def test_the_differences_follow_from_the_figures(self):
         before = dict(self.module.differences(self.folder))
 
@@ -258,6 +265,80 @@ class OllaReport(unittest.TestCase):
                 (copy / name).write_text((results / name).read_text())
             self.module.write_text(copy)
             self.assertEqual((copy / "olla.md").read_text(), (results / "olla.md").read_text())
+
+
+@unittest.skipUnless(importlib.util.find_spec("matplotlib"), "roam_report.py needs matplotlib")
+class RoamReport(unittest.TestCase):
+    """The words follow from the figures, and the report from its results."""
+
+    def setUp(self):
+        self.module = load(BENCH / "roam_report.py")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.report = json.loads((BENCH / "results" / "roam.json").read_text())
+
+    def text(self):
+        (self.folder / "roam.json").write_text(json.dumps(self.report))
+        self.module.write_text(self.folder)
+        return (self.folder / "roam.md").read_text()
+
+    def test_the_report_is_of_the_results(self):
+        self.assertEqual(self.text(), (BENCH / "results" / "roam.md").read_text())
+
+    def test_the_differences_follow_from_the_figures(self):
+        self.assertIn("the published mean cannot be reached", self.text())
+        for row in self.report["rows"]:
+            if row["method"] == "pytorch":
+                row["peak_bytes"] *= 2
+            if row["method"] == "lescea-llfb":
+                row["load_bytes"] *= 2
+                row["peak_bytes"] *= 2
+        text = self.text()
+        self.assertIn("the published mean could be reached", text)
+        self.assertIn("With Adam it is worse than LESCEA's on 0 of 31 steps.", text)
+
+    def test_what_was_not_planned_is_said(self):
+        self.report["rows"] = [r for r in self.report["rows"]
+                               if (r["network"], r["method"]) != ("AlexNet", "roam-ilp")]
+        text = self.text()
+        self.assertIn("ROAM, integer programs, Adam: AlexNet at batch 1/2/4/32", text)
+        self.assertIn("| AlexNet, 1 | 0.00 / 0.00 | 0.00 / 0.00 (0.00) | 0.00 / 0.00 | not run |", text)
+
+
+class MxnetReport(unittest.TestCase):
+    """The words follow from the figures, and the report from its results."""
+
+    def setUp(self):
+        self.module = load(BENCH / "mxnet_report.py")
+        self.report = json.loads((BENCH / "results" / "mxnet.json").read_text())
+
+    def test_what_is_saved_decides_what_is_said(self):
+        row = self.report["rows"][0]
+        row = {**row, "network": "Net", "persistent": 20, "bound": 25, "ours": 25, "training": {
+            **row["training"], "no sharing": 100, "in place": 80, "sharing": 50, "in place and sharing": 30},
+            "forward_only": {**row["forward_only"], "no sharing": 60, "in place and sharing": 25}}
+        text = "\n".join(self.module.note_text([row]))
+        self.assertIn("both save 70 % in the median (70 % to 70 %): 40 to 60 % in 0 of 1; more in Net; less in none", text)
+        self.assertIn("Of the rest both save 88 % in the median", text)
+        self.assertIn("Without what persists it is here 50 % in the median", text)
+        self.assertIn("no plan saves more than 75 % in the median", text)
+
+    def test_the_cost_of_waiting_for_nothing(self):
+        row = {"step": "s", "budget": "50%", "unmanaged_peak": 100,
+               "ours": {"peak": 50, "ms": 100, "waiting_ms": 9, "own_bytes_ms": 90, "run_ms": 101},
+               "safe": {"peak": 80, "ms": 90, "run_ms": 91}}
+        text = "\n".join(self.module.copies_text([row]))
+        self.assertIn("takes 10.0 % in the median", text)
+        self.assertIn("a layout takes 60 % in the median", text)
+
+    def test_the_report_is_of_the_results(self):
+        results = BENCH / "results"
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder)
+            (copy / "mxnet.json").write_text((results / "mxnet.json").read_text())
+            self.module.write_text(copy)
+            self.assertEqual((copy / "mxnet.md").read_text(), (results / "mxnet.md").read_text())
 
 
 if __name__ == "__main__":

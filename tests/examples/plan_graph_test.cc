@@ -293,6 +293,13 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   EXPECT_THAT(tight.said, HasSubstr("MiB short"));
   EXPECT_THAT(tight.said, HasSubstr("not valid: the peak, with residents, is "));
 
+  const Outcome again =
+      run("--show " + file("s.json") + " --parallel-safe --save-schedule " + file("p.json"));
+  EXPECT_EQ(again.code, 0) << again.said;
+  EXPECT_THAT(run("--show " + file("p.json")).said,
+              HasSubstr("laid out so that no stream waits for bytes"));
+  EXPECT_EQ(run("--parallel-safe").code, 2);
+
   // The first upload comes last.
   nlohmann::ordered_json broken = nlohmann::ordered_json::parse(read("s.json"));
   std::swap(broken["code"].front(), broken["code"].back());
@@ -480,6 +487,9 @@ TEST_F(PlanGraphTest, EstimatesAsMxnetDoes) {
   };
   EXPECT_LT(figures("in place").first, figures("no sharing").first);
   EXPECT_LT(figures("in place").second, figures("no sharing").second);
+  const std::string safe = "both, no operator waits: descendants";
+  EXPECT_GT(figures(safe).first, figures("in place and sharing").first);
+  EXPECT_LT(figures(safe).first, figures("no sharing").first);
   EXPECT_EQ(run("--model alexnet --batch 4 --in-place").code, 0);
 }
 

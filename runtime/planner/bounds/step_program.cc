@@ -62,18 +62,25 @@ void StepProgram::add_variables(const IdleGap& gap, const Moments& in) {
   const uint32_t s = gap.storage;
   for (uint32_t j = in.begin; j < in.end; ++j) {
     Share share;
+    share.gap_begin = in.begin;
+    share.gap_end = in.end;
     share.present = program_.variable(1.0, 0.0);
     if (in_step(j) < count_) memory_[in_step(j)].push_back({share.present, in_units(s)});
     if (in_per_ms_ > 0 && step_.trace().storages[s].may_offload) {
       share.back = program_.variable(1.0, 0.0);
       in_[interval_from(j)].push_back({*share.back, copied(s)});
-      if (step_.written_by(s, gap.version)) copy(s, gap.version, j);
+      if (step_.written_by(s, gap.version)) {
+        copy(s, gap.version, j);
+        share.exists = program_.variable(1.0, 0.0);
+      }
+    } else {
+      share.exists = share.present;
     }
     if (step_.can_run_again(gap)) {
       const double price = step_.price(s);
       share.again = program_.variable(1.0, price);
       if (price > 0) runs_[interval_from(j)].push_back({*share.again, price});
-      if (gap.must_exist()) share.first = program_.variable(1.0, 0.0);
+      share.first = program_.variable(1.0, 0.0);
     }
     shares_.emplace(Key(s, in_step(j)), share);
   }
@@ -124,57 +131,83 @@ void StepProgram::add_rows(const IdleGap& gap, const Moments& in) {
       program_.at_most(row, -1.0);
     }
     if (here.again) later_runs.push_back({*here.again, -1.0});
-    add_origin(gap, j, here, later_runs);
+    if (here.exists) add_existence(gap, in, j, later_runs);
     if (here.again) add_operands(s, in_step(j), *here.again);
   }
-  if (gap.must_exist() && step_.can_run_again(gap)) add_first_run(gap, in);
+  if (step_.can_run_again(gap)) add_first_run(gap, in);
+}
+
+// E
+void StepProgram::add_existence(const IdleGap& gap, const Moments& in, uint32_t j,
+                                Terms later_runs) {
+  const Share& here = share(gap.storage, j);
+  if (here.back) {
+    const Variable copied = copy(gap.storage, gap.version, j);
+    const Term least{*here.exists, -1.0};
+    program_.at_most(Terms{{*here.back, 1.0}, {copied, -1.0}}, 0.0);
+    program_.at_most(Terms{{copied, 1.0}, least}, 0.0);
+    program_.at_most(Terms{{here.present, 1.0}, {*here.back, 1.0}, least}, 0.0);
+    program_.at_most(Terms{{*here.exists, 1.0}, {here.present, -1.0}, {copied, -1.0}}, 0.0);
+    if (j + 1 < in.end) {
+      Terms row{{*share(gap.storage, j + 1).exists, 1.0}, least};
+      if (here.again) row.push_back({*here.again, -1.0});
+      program_.at_most(row, 0.0);
+    }
+  }
+  if (!gap.must_exist()) return;
+  later_runs.push_back({*here.exists, -1.0});
+  program_.at_most(later_runs, -1.0);
 }
 
 // f
 void StepProgram::add_first_run(const IdleGap& gap, const Moments& in) {
   const uint32_t s = gap.storage;
-  Terms once, none;
+  Terms once, runs;
   for (uint32_t j = in.begin; j < in.end; ++j) {
     const Share& here = share(s, j);
     once.push_back({*here.first, 1.0});
-    none.push_back({*here.first, -1.0});
+    runs.push_back({*here.first, -1.0});
     program_.at_most(Terms{{*here.first, 1.0}, {*here.again, -1.0}}, 0.0);
   }
   program_.at_most(once, 1.0);
-  for (uint32_t j = in.begin; j < in.end; ++j) {
-    const Share& here = share(s, j);
-    Terms row = none;
-    row.push_back({here.present, -1.0});
-    if (here.back) row.push_back({copy(s, gap.version, j), -1.0});
+  for (uint32_t j = in.begin; gap.must_exist() && j < in.end; ++j) {
+    if (!share(s, j).exists) continue;
+    Terms row = runs;
+    row.push_back({*share(s, j).exists, -1.0});
     program_.at_most(row, -1.0);
   }
-  for (const StepTrace::Input& input : step_.maker(s).inputs) {
-    const uint32_t x = input.storage;
-    Terms row;
-    for (uint32_t j = in.end; j-- > in.begin;) {
-      if (used_[in_step(j)][x] || !shares_.contains({x, in_step(j)})) break;
-      row.push_back({*share(s, j).first, 1.0});
-      const Share& its = share(x, j);
-      if (its.again) row.push_back({*its.again, -1.0});
-      if (its.back) row.push_back({*its.back, -1.0});
-      Terms there = row;
-      there.push_back({its.present, -1.0});
-      program_.at_most(there, 0.0);
-    }
-  }
+  for (const StepTrace::Input& input : step_.maker(s).inputs)
+    add_way_to_run(gap, in, input.storage);
 }
 
-void StepProgram::add_origin(const IdleGap& gap, uint32_t j, const Share& share,
-                             const Terms& later_runs) {
-  if (share.back && !step_.written_by(gap.storage, gap.version)) return;  // has a copy
-  Terms row = later_runs;
-  row.push_back({share.present, -1.0});
-  if (share.back) {
-    const Variable there = copy(gap.storage, gap.version, j);
-    program_.at_most(Terms{{*share.back, 1.0}, {there, -1.0}}, 0.0);
-    row.push_back({there, -1.0});
+// The first run needs all of its input x, as long as no call uses x.
+void StepProgram::add_way_to_run(const IdleGap& gap, const Moments& in, uint32_t x) {
+  Terms runs, present, exists;  // from moment j on
+  const Share* its_first = nullptr;
+  for (uint32_t j = in.end; j-- > in.begin;) {
+    if (used_[in_step(j)][x] || !shares_.contains({x, in_step(j)})) break;
+    const Share& its = share(x, j);
+    its_first = &share(x, its.gap_begin);
+    const Term run{*share(gap.storage, j).first, 1.0};
+    for (Terms* row : {&runs, &present, &exists}) row->push_back(run);
+    if (its.again) {
+      present.push_back({*its.again, -1.0});
+      exists.push_back({*its.again, -1.0});
+    }
+    if (its.back) present.push_back({*its.back, -1.0});
+    const auto with = [&](Terms row, Variable there) {
+      row.push_back({there, -1.0});
+      program_.at_most(row, 0.0);
+    };
+    with(present, its.present);
+    if (its.exists && its.back) with(exists, *its.exists);
   }
-  if (gap.must_exist()) program_.at_most(row, -1.0);
+  if (!its_first || !its_first->exists || !its_first->first) return;
+  runs.push_back({*its_first->exists, -1.0});
+  for (uint32_t j = its_first->gap_begin; j < its_first->gap_end; ++j) {
+    runs.push_back({*share(x, j).first, -1.0});
+  }
+  program_.at_most(runs, 0.0);
 }
 
 void StepProgram::add_operands(uint32_t s, uint32_t j, Variable again) {
@@ -184,6 +217,11 @@ void StepProgram::add_operands(uint32_t s, uint32_t j, Variable again) {
     Terms row{{again, 1.0}};
     came(row, x, j, -1.0);
     program_.at_most(row, 0.0);
+    const Share& its = share(x, j);
+    if (!its.exists || !its.back) continue;
+    Terms exists{{again, 1.0}, {*its.exists, -1.0}};
+    if (its.again) exists.push_back({*its.again, -1.0});
+    program_.at_most(exists, 0.0);
   }
 }
 

@@ -28,7 +28,8 @@ class StepProgram {
 
  private:
   using Variable = LinearProgram::Variable;
-  using Terms = std::vector<LinearProgram::Term>;
+  using Term = LinearProgram::Term;
+  using Terms = std::vector<Term>;
   // Moments are the starts of the operators looked at, then the step's end, then those of the
   // next step, which is like this one. Interval j ends at moment j.
   struct Moments {
@@ -37,7 +38,9 @@ class StepProgram {
   // Of a storage, at a moment and in the interval from there on.
   struct Share {
     Variable present = 0;
-    std::optional<Variable> again, first, back;
+    // `exists`: in memory or on a tier; none: always.
+    std::optional<Variable> again, first, back, exists;
+    uint32_t gap_begin = 0, gap_end = 0;  // the gap's moments
   };
   using Key = std::pair<uint32_t, uint32_t>;  // storage, moment of the step
 
@@ -58,9 +61,9 @@ class StepProgram {
   void find_used();
   void came(Terms& terms, uint32_t storage, uint32_t moment, double factor) const;
   void add_rows(const IdleGap& gap, const Moments& in);
+  void add_existence(const IdleGap& gap, const Moments& in, uint32_t moment, Terms later_runs);
   void add_first_run(const IdleGap& gap, const Moments& in);
-  void add_origin(const IdleGap& gap, uint32_t moment, const Share& share,
-                  const Terms& later_runs);
+  void add_way_to_run(const IdleGap& gap, const Moments& in, uint32_t input);
   void add_operands(uint32_t storage, uint32_t moment, Variable again);
   void add_copies();
   void add_memory(int64_t budget);

@@ -16,6 +16,7 @@
 //           one of the next step), or past its last use and wanted for a recomputation (a tail)
 //   y_s,j   1 if the call that made s runs again in interval j
 //   f_s,j   1 if it does, for the first time in the gap
+//   E_s,j   share of the bytes of s that exist when k_j starts, in memory or on a tier
 //   r_s,j   share of the bytes of s that are not there when k_j starts, and whose first return,
 //           in interval j, is by reload
 //   U_v,j   share of the bytes of version v of a storage that a tier has a copy of when k_j
@@ -26,15 +27,18 @@
 //   memory     what k_j uses, workspace included and in place where it can be,
 //              + sum of size_s P_s,j <= budget
 //   return     P_s,j+1 <= P_s,j + y_s,j + r_s,j;  1 <= the same at the last k_j of a gap
-//   origin     r_s,j <= U_s,j;   1 - P_s,j <= U_s,j + sum of y_s,i over i >= j in the gap: what
-//              is not there has a copy already, or is computed again first
-//   first run  f_s,j <= y_s,j;  sum of f_s,i over the gap <= 1;  1 - P_s,j <= U_s,j + that sum
+//   existence  r_s,j <= U_s,j <= E_s,j;   P_s,j + r_s,j <= E_s,j <= P_s,j + U_s,j;
+//              E_s,j+1 <= E_s,j + y_s,j;  1 - E_s,j <= sum of y_s,i over i >= j in the gap
+//   first run  f_s,j <= y_s,j;  sum of f_s,i over the gap <= 1;  1 - E_s,j <= that sum
 //   copies     U_v,j <= U_v,j+1, and 0 while v is not written yet; one copy serves all gaps of
 //              v
-//   operands   y_s,j <= P_x,j + y_x,j + r_x,j for each input x of the call that made s, unless
-//              a call from k_j to k_(j+1), both included, uses x
+//   operands   y_s,j <= P_x,j + y_x,j + r_x,j and y_s,j <= E_x,j + y_x,j for each input x of
+//   the
+//              call that made s, unless a call from k_j to k_(j+1), both included, uses x
 //   to a run   sum of f_s,i over i >= j <= P_x,j + sum of y_x,i + r_x,i over i >= j, for each
-//              such input x if no call uses it from k_j on in the gap: a run needs all of x
+//              such input x if no call uses it from k_j on in the gap: a run needs all of x;
+//              the same sum <= E_x,j + sum of y_x,i over i >= j, and <= E_x at the first of its
+//              own gap's moments + sum of f_x over that gap
 //   link out   sum of bytes_v (U_v,j+1 - U_v,j) <= out bandwidth * length of interval j
 //   link in    sum of bytes_s r_s,j             <= in bandwidth * length of interval j
 //
@@ -64,10 +68,10 @@
 namespace tidemark::planner {
 
 struct TimeBoundOptions {
-  int64_t iterations = 1500;  // of the linear program's method
+  int64_t iterations = 3000;  // of the linear program's method
   // Operators looked at, about; the best of these programs counts. More give a larger program,
   // not always a better bound: shares then add up over more and shorter intervals.
-  std::vector<uint32_t> looked_at{2, 3, 4, 12};
+  std::vector<uint32_t> looked_at{1, 2, 4, 12};
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -82,11 +82,14 @@ class ExactPlanner {
     ExactSearch search(waiting_);
     // Where one order gets lost, another goes straight. Most runs are short, some are long
     // (Luby, Sinclair and Zuckerman 1993). Some aim half-way, early and now and then, so that
-    // there is a result if the goal is too low.
+    // there is a result if the goal is too low; not where one height is asked for, which
+    // shorter runs reach sooner.
     const auto count = static_cast<int64_t>(waiting_.size());
-    const int64_t shortest = std::max(kShortestRun, kNodesPerBuffer * count);
+    const bool decides = options_.target > Bytes(0);
+    const int64_t shortest =
+        decides ? kNodesPerBuffer / 2 * count : std::max(kShortestRun, kNodesPerBuffer * count);
     int64_t patience = shortest;
-    bool improved = false;
+    bool improved = decides;
     for (uint64_t round = 0; best_.height > goal && may_go_on(); ++round) {
       const Walk walk = round % 2 == 0 ? Walk::kTight : Walk::kLowest;
       for (const Rank rank : kRanks) {
@@ -101,7 +104,7 @@ class ExactPlanner {
           improved = true;
         }
       }
-      if (round % kRoundsBetween == kRoundsBetween - 1) {
+      if (!decides && round % kRoundsBetween == kRoundsBetween - 1) {
         improve(search, patience, 2);
         goal = std::max(goal, best_.bound);
         patience = std::min(2 * patience, kLongestRun);

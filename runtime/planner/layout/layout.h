@@ -47,7 +47,8 @@ std::vector<LifetimeEvent> lifetime_events(const std::vector<Buffer>& buffers);
 
 struct LayoutOptions {
   Limits limits;
-  // The search stops at this height. 0: the max load, the lower bound.
+  // The search stops at this height, and looks for no other. 0: as low as possible, down to the
+  // max load.
   Bytes target{0};
   bool exact = true;  // off: heuristics only
 };

@@ -205,7 +205,10 @@ class Draft {
     } else {
       offload(planned, call);
     }
-    if (planned.wraps()) state.away_between = true;
+    if (planned.wraps()) {
+      state.away_between = true;
+      planned.leaves_before_end = can_leave_before_end(step_, limits_, planned);
+    }
     state.release = static_cast<uint32_t>(releases_.size());
     releases_.push_back(planned);
     return true;

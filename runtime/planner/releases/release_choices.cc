@@ -53,6 +53,10 @@ bool ReleaseChoices::may_offload(size_t i) const {
   return limits_->tier_space > Bytes(0) && item(i).may_offload;
 }
 
+bool ReleaseChoices::may_leave_before_end(size_t i) const {
+  return can_leave_before_end(*step_, *limits_, choices_[i].release);
+}
+
 bool ReleaseChoices::meet(size_t i, size_t k) const {
   const PlannedRelease &a = choices_[i].release, &b = choices_[k].release;
   return a.from < b.to && b.from < a.to;
@@ -71,19 +75,21 @@ void ReleaseChoices::evict(size_t i) {
   set(i, choice);
 }
 
-void ReleaseChoices::offload(size_t i, double lead) {
+void ReleaseChoices::offload(size_t i, double lead, bool before_end) {
   Choice choice{choices_[i].release, true};
   choice.release.action = Release::kOffload;
   choice.release.reload_at = back_at(choice.release, lead);
+  choice.release.leaves_before_end = before_end;
   set(i, choice);
 }
 
 void ReleaseChoices::set(size_t i, const Choice& choice) {
   const Choice& before = choices_[i];
-  const bool same =
-      before.released == choice.released &&
-      (!choice.released || (before.release.action == choice.release.action &&
-                            before.release.reload_at == choice.release.reload_at));
+  const bool same = before.released == choice.released &&
+                    (!choice.released ||
+                     (before.release.action == choice.release.action &&
+                      before.release.reload_at == choice.release.reload_at &&
+                      before.release.leaves_before_end == choice.release.leaves_before_end));
   if (same) return;
   changes_.emplace_back(i, before);
   replace(i, choice);

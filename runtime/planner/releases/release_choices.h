@@ -36,9 +36,11 @@ class ReleaseChoices {
   void keep(size_t i);
   // REQUIRES: may_evict(i).
   void evict(size_t i);
+  // Whether it may be away when the step ends.
+  bool may_leave_before_end(size_t i) const;
   // Offloads; the copy back begins `lead` times its own duration before the storage is needed.
-  // REQUIRES: may_offload(i).
-  void offload(size_t i, double lead);
+  // REQUIRES: may_offload(i), and may_leave_before_end(i) for `before_end`.
+  void offload(size_t i, double lead, bool before_end = false);
 
   // Whether anything has changed since the last settle() or take_back().
   bool changed() const { return !changes_.empty(); }

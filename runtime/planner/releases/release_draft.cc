@@ -211,6 +211,8 @@ class Planner {
       const uint32_t back =
           gap.to == calls_ ? calls_ : std::min(last_call_before(t.back), gap.to - 1);
       Choice choice{{gap.item, gap.from, gap.to, Release::kOffload, back}, Nanos(0), {}, true};
+      choice.release.leaves_before_end =
+          gap.wraps() && item(gap.item).lives_through() && t.left <= Nanos(0);
       choice.absent.push_back({out, std::min(back + 1, life(gap.item).end)});
       // Also away at the step's end, once the copy is out there.
       if (gap.wraps() && !item(gap.item).carried()) {
@@ -379,6 +381,14 @@ std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest) {
     }
   }
   return gaps;
+}
+
+bool can_leave_before_end(const StepTable& step, const PlanLimits& limits,
+                          const PlannedRelease& release) {
+  const StepTable::Item& item = step.items[release.item];
+  if (!release.wraps() || !item.lives_through()) return false;
+  const StepTable::Call& last = step.calls[release.from];
+  return last.begin + last.cost + limits.out_time(item.bytes) <= step.duration;
 }
 
 ReleaseDraft draft_releases(const StepTable& step, const PlanLimits& limits) {

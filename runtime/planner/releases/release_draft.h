@@ -57,8 +57,15 @@ struct PlannedRelease {
   uint32_t to = 0;    // needed by this call, as in a Gap
   Release action = Release::kEvict;
   uint32_t reload_at = 0;  // for offloads: brought back after this call
+  // Of a gap that wraps: copied out after `from`, and away when the step ends and when it
+  // begins. Off: copied out as the step begins.
+  bool leaves_before_end = false;
   bool wraps() const { return to <= from; }
 };
+
+// Whether the step lasts long enough after the gap's first call for a copy out.
+bool can_leave_before_end(const StepTable& step, const PlanLimits& limits,
+                          const PlannedRelease& release);
 
 struct ReleaseDraft {
   std::vector<PlannedRelease> releases;  // by `from`

@@ -167,6 +167,9 @@ class Search {
     for (const double lead : kLeads) {
       choices_.offload(i, lead);
       better = improves() || better;
+      if (!choices_.may_leave_before_end(i)) continue;
+      choices_.offload(i, lead, /*before_end=*/true);
+      better = improves() || better;
     }
     return better;
   }
@@ -264,11 +267,13 @@ class Search {
   void change_between(uint32_t begin, uint32_t end, const std::vector<size_t>& layers) {
     const uint64_t way = random_() % 3;
     const double lead = kLeads[random_() % std::size(kLeads)];
+    const bool before_end = choices_.may_leave_before_end(layers.front()) && random_() % 2 == 0;
     for (const size_t i : layers) {
       if (choices_.from(i) < begin || choices_.from(i) > end) continue;
       if (way == 0) choices_.keep(i);
       if (way == 1 && choices_.may_evict(i)) choices_.evict(i);
-      if (way == 2 && choices_.may_offload(i)) choices_.offload(i, lead);
+      if (way == 2 && choices_.may_offload(i))
+        choices_.offload(i, lead, before_end && choices_.may_leave_before_end(i));
     }
   }
 
@@ -276,7 +281,8 @@ class Search {
     if (choices_.released(i) && random_() % 2 == 0) {
       choices_.keep(i);
     } else if (choices_.may_offload(i) && (!choices_.may_evict(i) || random_() % 2 == 0)) {
-      choices_.offload(i, kLeads[random_() % std::size(kLeads)]);
+      const double lead = kLeads[random_() % std::size(kLeads)];
+      choices_.offload(i, lead, choices_.may_leave_before_end(i) && random_() % 2 == 0);
     } else {
       choices_.evict(i);
     }

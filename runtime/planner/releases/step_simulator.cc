@@ -50,7 +50,7 @@ uint32_t parting_of(const std::vector<PlannedRelease>& a, const std::vector<Plan
     } else if (i == a.end() || begins_earlier(*k, *i)) {
       one_alone(*k++);
     } else {
-      if (i->action != k->action) one_alone(*i);
+      if (i->action != k->action || i->leaves_before_end != k->leaves_before_end) one_alone(*i);
       if (i->reload_at != k->reload_at) after = std::min({after, i->reload_at, k->reload_at});
       ++i;
       ++k;
@@ -70,7 +70,7 @@ StepSimulator::StepSimulator(const StepTrace& trace, const StepTable& step,
       space_(limits.space.count()),
       idle_(limits),
       link_price_(1e9 / limits.out_bandwidth + 1e9 / limits.in_bandwidth),
-      away_between_(cannot_stay_between(step, limits.space)),
+      all_away_between_(cannot_stay_between(step, limits.space)),
       shortfall_price_(link_price_),
       writes_(step.calls.size()),
       next_uses_(step.calls.size()),
@@ -129,7 +129,7 @@ StepSimulator::Outcome StepSimulator::run(const std::vector<PlannedRelease>& rel
     }
     bring_due();
     free_after(step_.calls[now_].op);
-    if (away_between_ && now_ + 1 == calls_) wait_for_copies_between_steps();
+    if (now_ + 1 == calls_) wait_for_copies_between_steps();
     outcome_.short_overall += Bytes(short_by_);  // the call's largest shortfall
     short_by_ = std::max<int64_t>(0, live_ - space_);
     const Nanos left =
@@ -212,25 +212,23 @@ void StepSimulator::begin() {
   due_.clear();
   ahead_.clear();
   items_ = before_step_;
-  if (away_between_) send_away_between_steps();
+  send_away_between_steps();
   for (const uint32_t i : existing_) {
     if (!items_[i].resident()) continue;
     live_ += bytes(i);
     if (writer_) writer_->begin_with(i);
   }
   if (writer_) write_begin(foreign_);
-  if (away_between_) return;
-  // Items that are to be away over the step's end are copied out now, so that they may go
-  // before it.
+  // Other items that are to be away over the step's end are copied out now.
   for (const PlannedRelease& release : releases_) {
-    if (release.wraps()) copy_out(release.item);
+    if (release.wraps() && !away_between(release)) copy_out(release.item);
   }
 }
 
 // These items were copied out at the end of the previous step.
 void StepSimulator::send_away_between_steps() {
   for (const PlannedRelease& release : releases_) {
-    if (!release.wraps()) continue;
+    if (!away_between(release)) continue;
     items_[release.item].copy_out();
     items_[release.item].leave(Residence::kOffloaded);
   }
@@ -304,7 +302,7 @@ void StepSimulator::run_call(uint32_t call) {
 // The next step begins without these items, and with an idle link.
 void StepSimulator::wait_for_copies_between_steps() {
   for (const PlannedRelease& release : releases_) {
-    if (release.wraps()) wait_until(items_[release.item].ready);
+    if (away_between(release)) wait_until(items_[release.item].ready);
   }
 }
 
@@ -595,7 +593,7 @@ void StepSimulator::mark_evictable(uint32_t item) {
 void StepSimulator::release(const PlannedRelease& release) {
   const uint32_t item = release.item;
   State& state = items_[item];
-  const bool comes_again = away_between_ && step_.items[item].lives_through();
+  const bool comes_again = away_between(release) && step_.items[item].lives_through();
   if (!state.resident() || state.coming || (release.wraps() && !comes_again)) return;
   if (release.action == Release::kEvict && state.fixed) return;
   std::erase(due_, item);  // due since an earlier release, but fetched when it was needed

@@ -13,9 +13,9 @@
 // to others stay as long as there is space.
 //
 // A step begins in the state in which the one before ended. Storages planned to be away over
-// the end are copied out as the step begins. If space is too small for all persistent storages
-// beside a call's working set, they are copied out before the step ends; the step then begins
-// without them and ends when their copies are done.
+// the end are copied out as the step begins, or after their last use: the step then begins
+// without them, and ends when their copies are done. If space is too small for all persistent
+// storages beside a call's working set, all leave after their last use.
 //
 // A storage made by an earlier step and freed in this one is treated until its first use like
 // storages away over the end. A storage made in this step that survives it may be copied out
@@ -108,6 +108,10 @@ class StepSimulator {
   void save();
   bool resume();
   std::pair<size_t, size_t> begun_before(uint32_t call) const;
+  // Whether the item is not in memory when a step ends and the next one begins.
+  bool away_between(const PlannedRelease& release) const {
+    return release.wraps() && (all_away_between_ || release.leaves_before_end);
+  }
   void send_away_between_steps();
   void wait_for_copies_between_steps();
   void upload(uint32_t op);
@@ -153,8 +157,8 @@ class StepSimulator {
   const int64_t space_;
   const Link idle_;
   const double link_price_;  // nanoseconds per byte, both ways
-  // Storages away over the step's end leave before it, not after the next step has begun.
-  const bool away_between_;
+  // All storages away over the step's end leave before it.
+  const bool all_away_between_;
   double shortfall_price_;  // nanoseconds per missing byte
   bool sends_back_ = true;
   std::vector<int64_t> bytes_;                 // by item

@@ -188,7 +188,8 @@ TEST(Tide, TriesItsPlansAndKeepsTheBest) {
     Nanos best = took[4];
     for (size_t plan = 0; plan < kSearches; ++plan) {
       EXPECT_GT(planned[3 + 2 * plan], 0);
-      EXPECT_EQ(planned[3 + 2 * plan], planned[4 + 2 * plan]);
+      // A plan's first step may begin with what later ones begin without, and then bring back.
+      EXPECT_LE(planned[3 + 2 * plan], planned[4 + 2 * plan]);
       best = std::min(best, took[4 + 2 * plan]);
     }
     // Under the policy, the times of steps vary.
@@ -226,7 +227,8 @@ TEST(Tide, IsNeverWorseThanWithoutAPlan) {
 
 // A step takes the memory of its schedule to the byte. Where nothing is copied it also takes
 // the schedule's time plus its moves, to the nanosecond: a simulation counts bytes, so it waits
-// for some copies of blocks that lie elsewhere.
+// for some copies of blocks that lie elsewhere, and it waits at the end for what the next step
+// begins without.
 TEST(Tide, TakesWhatItsScheduleSays) {
   int releasing = 0, placed = 0;
   for (const int64_t host : {0, 1000}) {
@@ -251,7 +253,7 @@ TEST(Tide, TakesWhatItsScheduleSays) {
       const double ratio = static_cast<double>((stats.duration - training.moving()).count()) /
                            static_cast<double>(schedule.time.count());
       EXPECT_LE(ratio, 1.001);
-      EXPECT_GE(ratio, stats.offloads + stats.reloads > 0 ? 0.95 : 1 - 1e-12);
+      EXPECT_GE(ratio, stats.offloads + stats.reloads > 0 ? 0.93 : 1 - 1e-12);
       EXPECT_EQ(stats.recompute_time, schedule.recomputed);
       EXPECT_TRUE(schedule_violations(
                       bound->trace, {.space = stats.peak_reserved, .tier_space = kUnit * host},

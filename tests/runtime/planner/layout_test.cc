@@ -7,8 +7,11 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "bench/layout_variants.h"
 #include "bench/training_buffers.h"
 #include "runtime/core/errors.h"
 #include "runtime/planner/layout/exact_search.h"
@@ -332,6 +335,22 @@ TEST(LayoutTest, TrainingStepsOfManyBuffersAreNearTheirLoad) {
         << seed;
     EXPECT_TRUE(layout_violations(buffers, layout.offsets, layout.height).empty());
   }
+}
+
+// Variants fit wherever the problem does, and every change is among them.
+TEST(LayoutTest, AVariantsLayoutIsTheProblemsCut) {
+  const std::vector<Buffer> buffers = random_buffers(5, 60, 40, 1000);
+  const Layout layout = plan_layout(buffers, {.limits = {.nodes = 1000}});
+  std::set<std::string> changes;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const bench::LayoutVariant variant(buffers, seed);
+    const Offsets cut = variant.cut(layout.offsets);
+    const Bytes top = height(variant.buffers(), cut);
+    EXPECT_LE(top, layout.height);
+    EXPECT_TRUE(layout_violations(variant.buffers(), cut, top).empty()) << seed;
+    changes.insert(variant.change());
+  }
+  EXPECT_EQ(changes.size(), 6);
 }
 
 TEST(LayoutTest, RefusesWhatHasNoMeaning) {

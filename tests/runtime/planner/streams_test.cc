@@ -8,10 +8,14 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/assemble.h"
+#include "runtime/planner/baselines/parallel_safe.h"
 #include "runtime/planner/lifetimes.h"
 #include "runtime/planner/order/order.h"
 #include "runtime/planner/validator.h"
+#include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/planner/random_problem.h"
+#include "tests/runtime/schedule/schedule_builder.h"
+#include "tests/support/trace_builder.h"
 
 namespace tidemark::planner {
 namespace {
@@ -278,6 +282,40 @@ TEST(StreamsTest, HoldsInEveryOrder) {
       });
     }
   }
+}
+
+// b and c come before the operator that waits for a's copy: they share bytes with each other,
+// not with a. What a's copy fills, and d, may have a's bytes.
+TEST(ParallelSafe, WhatIsCopiedOutLeavesItsBytesIdle) {
+  using tidemark::testing::units;
+  tidemark::testing::TraceBuilder record;
+  const uint32_t a = record.call({}), b = record.call({});
+  const uint32_t c = record.call({});
+  record.run({a});
+  const uint32_t d = record.call({}, 100, 2);
+  const StepTrace trace = record.trace();
+  const Schedule schedule = tidemark::testing::ScheduleBuilder(trace, /*placed=*/false)
+                                .run(0)
+                                .offload(a)
+                                .run(1)
+                                .free(b)
+                                .run(2)
+                                .free(c)
+                                .copy_in(a)
+                                .run(3)
+                                .free(a)
+                                .run(4)
+                                .free(d)
+                                .build();
+  const PlanLimits limits = tidemark::testing::copy_within(4, 1000);
+  const Schedule safe = parallel_safe(trace, limits, schedule);
+  EXPECT_EQ(schedule_violations(trace, limits, safe), std::vector<std::string>());
+  std::vector<int64_t> at;
+  for (const Schedule::Block& block : safe.blocks) at.push_back(block.at.value() / (1 << 20));
+  EXPECT_THAT(at, ::testing::ElementsAre(0, 1, 1, 0, 0));
+  EXPECT_EQ(safe.peak, units(2));
+  EXPECT_EQ(side_by_side(trace, limits, schedule).peak, units(6));
+  EXPECT_EQ(side_by_side(trace, limits, schedule).time, safe.time);
 }
 
 }  // namespace

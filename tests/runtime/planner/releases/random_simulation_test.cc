@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/planner/baselines/parallel_safe.h"
 #include "runtime/planner/releases/kept_sources.h"
 #include "runtime/planner/releases/step_simulator.h"
 #include "runtime/schedule/schedule_validator.h"
@@ -45,6 +46,7 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
     if (to == first) return;
     const auto back = first + static_cast<uint32_t>(random() % (to - first));
     releases.push_back({i, from, to, Release::kOffload, back});
+    releases.back().leaves_before_end = wraps && item.lives_through() && random() % 2 == 0;
   };
   for (uint32_t i = 0; i < step.items.size(); ++i) {
     const std::vector<uint32_t>& uses = step.items[i].uses;
@@ -141,6 +143,37 @@ TEST(RandomSimulation, WritesWhatItWentThrough) {
   for (const Schedule::Do what : {kRun, kUpload, kFree, kEvict, kCopyOut, kOffload, kCopyIn}) {
     EXPECT_GT(seen.code[what], 500) << static_cast<int>(what);
   }
+}
+
+// However slow the link is, the step takes what it takes with bytes of its own for each block.
+TEST(RandomSimulation, ParallelSafeLayoutsNeverWaitForBytes) {
+  int64_t shared = 0, copies = 0;
+  for (uint32_t seed = 1; seed <= 1000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const TracedStep step(with_kept_sources(random_trace(random)));
+    PlanLimits limits = random_limits(random);
+    StepSimulator simulator(step.trace, step.table, limits);
+    UnplacedSchedule unplaced;
+    if (!simulator.write(random_releases(step.table, random), {}, unplaced).possible) continue;
+    limits.tier_space = units(1'000'000);
+    const Schedule safe = parallel_safe(step.trace, limits, unplaced.schedule);
+    const Schedule apart = side_by_side(step.trace, limits, unplaced.schedule);
+    for (const int64_t nanos : {1, 100, 3000, 100'000}) {
+      PlanLimits link = copy_within(1'000'000, nanos, 1'000'000);
+      if (seed % 2 == 0) link.in_beside_bandwidth = unit_in(2 * nanos);
+      EXPECT_EQ(simulate(step.trace, link, safe).time, simulate(step.trace, link, apart).time);
+    }
+    limits.space = safe.peak;
+    ASSERT_EQ(schedule_violations(step.trace, limits, safe, 3), std::vector<std::string>());
+    limits.space = apart.peak;
+    ASSERT_EQ(schedule_violations(step.trace, limits, apart, 3), std::vector<std::string>());
+    shared += safe.peak < apart.peak;
+    copies += simulate(step.trace, limits, safe).copied > Nanos(0);
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(shared, 300);
+  EXPECT_GT(copies, 300);
 }
 
 // Adds a release, removes one, or changes when one comes back.

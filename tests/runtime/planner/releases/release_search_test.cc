@@ -210,7 +210,12 @@ std::vector<PlannedRelease> ways(const StepTable& step, const PlanLimits& limits
   }
   if (!item.may_offload || limits.tier_space == Bytes(0)) return ways;
   for (uint32_t at = wraps ? 0 : gap.from + 1; at < std::max(gap.to, 1U); ++at) {
-    ways.push_back({gap.item, gap.from, gap.to, Release::kOffload, at});
+    PlannedRelease& way =
+        ways.emplace_back(PlannedRelease{gap.item, gap.from, gap.to, Release::kOffload, at});
+    if (!can_leave_before_end(step, limits, way)) continue;
+    PlannedRelease early = way;
+    early.leaves_before_end = true;
+    ways.push_back(early);
   }
   return ways;
 }

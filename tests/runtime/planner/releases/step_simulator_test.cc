@@ -669,6 +669,36 @@ aaa
             "time 5500, waited 400, copied 1000");
 }
 
+// s has to be away soon after the step's beginning. Copied out after its last use, it is away
+// already.
+TEST(StepSimulator, CopiesWhatSleepsOverTheEndAfterItsLastUse) {
+  const auto step_with = [](int64_t last) {
+    TraceBuilder record;
+    const uint32_t s = record.outside(1, /*persistent=*/true);
+    const uint32_t a = record.call({}, 100, 2);
+    record.run({}, 100, /*workspace=*/1);
+    record.run({a}, 1000);
+    record.run({s}, 1000);
+    record.writes(s);
+    record.idle(1, last);
+    return record;
+  };
+  const PlanLimits limits = copy_within(3, 500);
+  Releases releases{copy(0, 3, 3, 1)};
+  EXPECT_EQ(simulated(step_with(1000), limits, releases), "time 3600, waited 400, copied 1000");
+  releases.front().leaves_before_end = true;
+  EXPECT_EQ(simulated(step_with(1000), limits, releases), "time 3200, copied 1000");
+  EXPECT_EQ(drawn(step_with(1000), limits, releases), R"(
+RR<R.R>R
+b#a b a 
+bbbbb
+ #
+  aaaaaa
+)");
+  // The step ends when the copy is out.
+  EXPECT_EQ(simulated(step_with(100), limits, releases), "time 2700, waited 400, copied 1000");
+}
+
 // If a call needs so much that not everything that lives on can stay beside it, s goes before
 // the step's end. The step then begins without s and, if s was written, ends when s is out.
 TEST(StepSimulator, BeginsWithoutWhatSleepsOverTheEndInLittleRoom) {
