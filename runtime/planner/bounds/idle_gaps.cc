@@ -72,7 +72,8 @@ bool IdleGaps::runs_in_place(uint32_t k) const {
 void IdleGaps::add_gaps(uint32_t s) {
   for (size_t i = 0; i + 1 < uses_[s].size(); ++i) {
     const uint32_t a = uses_[s][i], b = uses_[s][i + 1];
-    if (b == a + 1) continue;
+    // An upload may still be waiting for its bytes when compute goes on.
+    if (b == a + 1 || (uploaded_[s] && i == 0)) continue;
     IdleGap gap{.storage = s, .first = a, .last = b, .version = version_after(s, a)};
     if (gap.version == 0 && lives_through_[s] && !writes_[s].empty()) {
       gap.version = last_version(s);
@@ -142,7 +143,7 @@ int64_t IdleGaps::most_used() const { return *std::max_element(used_.begin(), us
 std::vector<uint32_t> IdleGaps::fullest(int64_t budget, uint32_t most) const {
   std::vector<uint32_t> over;
   for (uint32_t k = 0; k < calls(); ++k) {
-    if (live_[k] > budget) over.push_back(k);
+    if (is_call(k) && live_[k] > budget) over.push_back(k);
   }
   std::vector<uint32_t> chosen = fullest_of_stretches(over, live_, most);
   if (!chosen.empty()) add_between(chosen, total() / most);
@@ -172,7 +173,7 @@ void IdleGaps::add_between(std::vector<uint32_t>& chosen, double apart) const {
     if (next < chosen.size() && chosen[next] == k) {
       last = begins_[k];
       ++next;
-    } else if (begins_[k + 1] - last > apart &&
+    } else if (is_call(k) && begins_[k + 1] - last > apart &&
                (next == chosen.size() || begins_[chosen[next]] - begins_[k] > apart / 2)) {
       more.push_back(k);
       last = begins_[k];

@@ -21,12 +21,12 @@ struct IdleGap {
     kOver,     // its last use, and the first of the next step: of what lives through
     kBefore,   // before its first use: made by an earlier step
     kAfter,    // after its last use: made for a later step
-    kTail,     // the same, and wanted only to compute something again
+    kTail,     // after its last use, wanted only to compute something again
   };
   uint32_t storage = 0;
   Kind kind = Kind::kBetween;
-  uint32_t first = 0;  // the operator before the gap
-  uint32_t last = 0;   // the operator after it
+  uint32_t first = 0;  // the last operator that uses it before the gap
+  uint32_t last = 0;   // the first one after it, maybe in the next step; kTail: the step's end
   uint32_t version = 0;
   // An earlier step wrote this version, and a copy of it may have been made there.
   bool from_before = false;
@@ -61,8 +61,8 @@ class IdleGaps {
   // The same with what is in gaps then.
   int64_t live(uint32_t op) const { return live_[op]; }
 
-  // At most `most` operators at which more than `budget` is live: of each stretch of these, the
-  // one with most.
+  // At most `most` calls at which more than `budget` is live: of each stretch of these, the one
+  // with most; and some between them.
   std::vector<uint32_t> fullest(int64_t budget, uint32_t most) const;
   // Milliseconds that compute waits for what is uploaded before the first call, up to operator
   // `last`: only its readers wait.
@@ -79,6 +79,7 @@ class IdleGaps {
  private:
   void add_op(uint32_t op);
   bool runs_in_place(uint32_t op) const;
+  bool is_call(uint32_t op) const { return trace_.ops[op].kind == StepTrace::Kind::kCall; }
   void add_between(std::vector<uint32_t>& chosen, double apart) const;
   void add_gaps(uint32_t storage);
   void add_gaps_around(uint32_t storage);

@@ -11,25 +11,31 @@
 // to its end. Variables, all >= 0:
 //
 //   w_j     time added in interval j that y does not count
-//   P_s,j   share of the bytes of s in memory when k_j starts; for s between two uses (a gap;
-//           of a parameter or the optimizer's state also between the last use and the first
-//           one of the next step), or past its last use and wanted for a recomputation (a tail)
+//   P_s,j   share of the bytes of s in memory when k_j starts; for s in a gap: between two uses
+//           (not from an upload, which may be late, to the next); of what exists between steps
+//           also from its last use or from the step's start on; or past its last use and wanted
+//           for a recomputation (a tail, whose s need not exist)
 //   y_s,j   1 if the call that made s runs again in interval j
 //   f_s,j   1 if it does, for the first time in the gap
-//   E_s,j   share of the bytes of s that exist when k_j starts, in memory or on a tier
+//   E_s,j   share of the bytes of s that exist when k_j starts: in memory, or so copied
 //   r_s,j   share of the bytes of s that are not there when k_j starts, and whose first return,
 //           in interval j, is by reload
-//   U_v,j   share of the bytes of version v of a storage that a tier has a copy of when k_j
-//           starts; 1 for what was uploaded, what no step writes, and what another step made
+//   U_v,j   share of the bytes of version v of a storage that has been copied to a tier before
+//           k_j starts, and may stay there at no cost; constantly 1 for what was uploaded, what
+//           no step writes, and what another step made: then there is no E
 //
 // Rows, for every j:
 //
 //   memory     what k_j uses, workspace included and in place where it can be,
 //              + sum of size_s P_s,j <= budget
-//   return     P_s,j+1 <= P_s,j + y_s,j + r_s,j;  1 <= the same at the last k_j of a gap
+//   return     P_s,j+1 <= P_s,j + y_s,j + r_s,j;  1 <= the same at the last k_j of a gap that
+//              ends in a use
 //   existence  r_s,j <= U_s,j <= E_s,j;   P_s,j + r_s,j <= E_s,j <= P_s,j + U_s,j;
-//              E_s,j+1 <= E_s,j + y_s,j;  1 - E_s,j <= sum of y_s,i over i >= j in the gap
-//   first run  f_s,j <= y_s,j;  sum of f_s,i over the gap <= 1;  1 - E_s,j <= that sum
+//              E_s,j+1 <= E_s,j + y_s,j;  but for tails
+//              1 - E_s,j <= sum of y_s,i over i >= j in the gap
+//   first run  f_s,j <= y_s,j;  sum of f_s,i over the gap <= 1;  but for tails 1 - E_s,j <=
+//   that
+//              sum
 //   copies     U_v,j <= U_v,j+1, and 0 while v is not written yet; one copy serves all gaps of
 //              v
 //   operands   y_s,j <= P_x,j + y_x,j + r_x,j and y_s,j <= E_x,j + y_x,j for each input x of
@@ -69,8 +75,8 @@ namespace tidemark::planner {
 
 struct TimeBoundOptions {
   int64_t iterations = 3000;  // of the linear program's method
-  // Operators looked at, about; the best of these programs counts. More give a larger program,
-  // not always a better bound: shares then add up over more and shorter intervals.
+  // The number of calls looked at, about; the best of these programs counts. More give a larger
+  // program, not always a better bound: shares then add up over more and shorter intervals.
   std::vector<uint32_t> looked_at{1, 2, 4, 12};
   const std::atomic<bool>* stop = nullptr;
 };

@@ -216,16 +216,9 @@ class Draft {
 
   // Frozen parameters keep their copies.
   bool has_copy(const PlannedRelease& planned) const {
-    return planned.wraps() || (item(planned.item).lives_through() && !written(planned.item));
+    return planned.wraps() ||
+           (item(planned.item).lives_through() && !is_written(step_, planned.item));
   }
-  bool written(uint32_t i) const {
-    for (const uint32_t call : item(i).uses) {
-      const auto list = step_.written(call);
-      if (std::find(list.begin(), list.end(), i) != list.end()) return true;
-    }
-    return false;
-  }
-
   std::optional<Nanos> time_to_offload(const PlannedRelease& planned, uint32_t call) {
     const Bytes size = item(planned.item).bytes;
     if (!items_[planned.item].copied && copied_ + size > limits_.tier_space)

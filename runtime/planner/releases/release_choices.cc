@@ -72,6 +72,7 @@ void ReleaseChoices::evict(size_t i) {
   Choice choice{choices_[i].release, true};
   choice.release.action = Release::kEvict;
   choice.release.reload_at = 0;
+  choice.release.leaves_before_end = false;
   set(i, choice);
 }
 
@@ -86,10 +87,7 @@ void ReleaseChoices::offload(size_t i, double lead, bool before_end) {
 void ReleaseChoices::set(size_t i, const Choice& choice) {
   const Choice& before = choices_[i];
   const bool same = before.released == choice.released &&
-                    (!choice.released ||
-                     (before.release.action == choice.release.action &&
-                      before.release.reload_at == choice.release.reload_at &&
-                      before.release.leaves_before_end == choice.release.leaves_before_end));
+                    (!choice.released || before.release == choice.release);
   if (same) return;
   changes_.emplace_back(i, before);
   replace(i, choice);

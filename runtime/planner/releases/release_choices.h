@@ -36,7 +36,7 @@ class ReleaseChoices {
   void keep(size_t i);
   // REQUIRES: may_evict(i).
   void evict(size_t i);
-  // Whether it may be away when the step ends.
+  // As can_leave_before_end().
   bool may_leave_before_end(size_t i) const;
   // Offloads; the copy back begins `lead` times its own duration before the storage is needed.
   // REQUIRES: may_offload(i), and may_leave_before_end(i) for `before_end`.

@@ -212,7 +212,7 @@ class Planner {
           gap.to == calls_ ? calls_ : std::min(last_call_before(t.back), gap.to - 1);
       Choice choice{{gap.item, gap.from, gap.to, Release::kOffload, back}, Nanos(0), {}, true};
       choice.release.leaves_before_end =
-          gap.wraps() && item(gap.item).lives_through() && t.left <= Nanos(0);
+          t.left <= Nanos(0) && can_leave_before_end(step_, limits_, choice.release);
       choice.absent.push_back({out, std::min(back + 1, life(gap.item).end)});
       // Also away at the step's end, once the copy is out there.
       if (gap.wraps() && !item(gap.item).carried()) {
@@ -383,10 +383,19 @@ std::vector<Gap> find_gaps(const StepTable& step, Bytes smallest) {
   return gaps;
 }
 
+bool is_written(const StepTable& step, uint32_t item) {
+  const std::vector<uint32_t>& uses = step.items[item].uses;
+  return std::any_of(uses.begin(), uses.end(), [&](uint32_t call) {
+    const auto list = step.written(call);
+    return std::find(list.begin(), list.end(), item) != list.end();
+  });
+}
+
 bool can_leave_before_end(const StepTable& step, const PlanLimits& limits,
                           const PlannedRelease& release) {
   const StepTable::Item& item = step.items[release.item];
   if (!release.wraps() || !item.lives_through()) return false;
+  if (!is_written(step, release.item)) return true;  // its copy stays valid
   const StepTable::Call& last = step.calls[release.from];
   return last.begin + last.cost + limits.out_time(item.bytes) <= step.duration;
 }

@@ -57,13 +57,19 @@ struct PlannedRelease {
   uint32_t to = 0;    // needed by this call, as in a Gap
   Release action = Release::kEvict;
   uint32_t reload_at = 0;  // for offloads: brought back after this call
-  // Of a gap that wraps: copied out after `from`, and away when the step ends and when it
-  // begins. Off: copied out as the step begins.
+  // Of a gap that wraps, of what lives through: copied out after `from`, so that the next step
+  // begins without it. Off: copied out as the step begins, if all else has space then.
   bool leaves_before_end = false;
   bool wraps() const { return to <= from; }
+  bool operator==(const PlannedRelease&) const = default;
 };
 
-// Whether the step lasts long enough after the gap's first call for a copy out.
+// Whether a call of the step writes the item in place.
+bool is_written(const StepTable& step, uint32_t item);
+
+// Whether leaves_before_end may pay: the gap wraps, its item lives through, and if it is
+// written, a copy out after its last use would be done before the step's end if the link is
+// free.
 bool can_leave_before_end(const StepTable& step, const PlanLimits& limits,
                           const PlannedRelease& release);
 

@@ -225,7 +225,7 @@ void StepSimulator::begin() {
   }
 }
 
-// These items were copied out at the end of the previous step.
+// These items were copied out in the previous step, after their last use.
 void StepSimulator::send_away_between_steps() {
   for (const PlannedRelease& release : releases_) {
     if (!away_between(release)) continue;

@@ -98,6 +98,20 @@ TEST(TimeBound, WhatIsGoneIsNotCopied) {
   EXPECT_NEAR(added(step, copy_within(8, 1'000'000'000), exact), 106'975'000, 10'000);
 }
 
+// 6 units cannot be out when the program uploads 5, but when they are wanted, 100 ms later: until
+// then the upload waits, not compute.
+TEST(TimeBound, AnUploadMayComeLate) {
+  TraceBuilder step;
+  const uint32_t s0 = step.call({}, 100'000, 6);
+  step.item(s0).may_evict = false;
+  const uint32_t data = step.upload(5);
+  step.call({}, 100'000'000, 1);
+  step.call({data}, 1'000'000, 1);
+  step.call({}, 100'000'000, 1);
+  step.run({s0}, 1'000'000);
+  EXPECT_NEAR(added(step, copy_within(10, 1'000'000), {.looked_at = {2}}), 0, kError);
+}
+
 TEST(TimeBound, PaysACallOnceForAllItsOutputs) {
   TraceBuilder pair;
   const uint32_t a = pair.call({}, 10'000'000, 2);
