@@ -98,8 +98,8 @@ TEST(TimeBound, WhatIsGoneIsNotCopied) {
   EXPECT_NEAR(added(step, copy_within(8, 1'000'000'000), exact), 106'975'000, 10'000);
 }
 
-// 6 units cannot be out when the program uploads 5, but when they are wanted, 100 ms later: until
-// then the upload waits, not compute.
+// 6 units cannot be out when the program uploads 5, but when they are wanted, 100 ms later:
+// until then the upload waits, not compute.
 TEST(TimeBound, AnUploadMayComeLate) {
   TraceBuilder step;
   const uint32_t s0 = step.call({}, 100'000, 6);
