@@ -99,12 +99,12 @@ def parse_ptxas(text, threads_of, file):
     return usages
 
 
-def launch_bounds(ptx):
-    """The threads of a block, by kernel, where a kernel states them."""
+def stated(ptx, pattern):
+    """The number that a kernel's PTX states, by kernel, where it does."""
     found = {}
-    for match in re.finditer(r"\.entry\s+(\S+?)\((.*?)\{", ptx, re.DOTALL):
-        if bounds := re.search(r"\.maxntid\s+(\d+)", match.group(2)):
-            found[match.group(1)] = int(bounds.group(1))
+    for match in re.finditer(r"\.entry\s+(\S+?)\((.*?)(?=\.entry|\Z)", ptx, re.DOTALL):
+        if number := re.search(pattern, match.group(2)):
+            found[match.group(1)] = int(number.group(1))
     return found
 
 
@@ -117,9 +117,13 @@ def run(command, **options):
 
 def of_ptx(path, arch, ptxas):
     """The usages of the kernels in a PTX file."""
-    bounds = launch_bounds(path.read_text())
+    ptx = path.read_text()
     text = run([ptxas, "-v", f"-arch=sm_{arch}", path, "-o", "/dev/null"])
-    return parse_ptxas(text, bounds, path.stem)
+    usages = parse_ptxas(text, stated(ptx, r"\.maxntid\s+(\d+)"), path.stem)
+    added = stated(ptx, r"launched with (\d+) more bytes of shared memory")  # shared_cuda.cuh
+    for usage in usages:
+        usage.shared += added.get(usage.kernel, 0)
+    return usages
 
 
 def of_source(entry, arch, ptxas):

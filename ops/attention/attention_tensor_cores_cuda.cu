@@ -29,7 +29,8 @@ struct RunningSoftmax {
 
   // Turns scores into probabilities that lack the division by the sum, and gives the factors
   // that bring earlier results up to the new largest score.
-  __device__ void add(FragmentC (&scores)[kParts], float* shrink) {
+  template <int kCount>
+  __device__ void add(FragmentC (&scores)[kCount], float* shrink) {
     float shift[2] = {largest[0], largest[1]};
     for_each_value(scores,
                    [&](int, int i, float score) { shift[i / 2] = fmaxf(score, shift[i / 2]); });
@@ -57,52 +58,65 @@ struct RunningSoftmax {
   }
 };
 
+template <class T, int kDepth>
+using ForwardTiles = Tiles<T, kDepth, 1>;
+
 template <class T, int kDepth, bool kStarts>
 __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T, kDepth>)
     forward_kernel(const __grid_constant__ Call call, Operands<T> from, bool vectors, T* y,
                    float* log_sum) {
-  using OwnTile = Tile<T, kDepth>;
-  __shared__ TilePairs<OwnTile> tiles;
+  using OwnTiles = ForwardTiles<T, kDepth>;
+  using Own = typename OwnTiles::Own;
+  using Passing = typename OwnTiles::Passing;
+  constexpr int kCount = OwnTiles::kRows / 8;
+  OwnTiles& tiles = block_shared<OwnTiles>();
   __shared__ TileKeys there[2];
   const Extents& extents = call.extents;
   const QueryPlace place(call);
   const Lane lane;
   const float scale = static_cast<float>(call.attrs.scale) * kLog2E;
-  OwnTile& queries = tiles.pair[0][0];
+  Own& queries = *tiles.own();
   from.q.load(queries, call, place, place.first, vectors);
   queries.finish();
   __syncthreads();
-  const WarpRows<OwnTile> q(queries, lane);
+  const WarpRows<Own> q(queries, lane);
   __syncthreads();
-  FragmentC out[OwnTile::kDepthParts];
+  FragmentC out[Own::kDepthParts];
+  PairBits drawn{};
   RunningSoftmax softmax;
   const Seen<kStarts> sees(call, place, lane);
-  for_each_keys(
-      tiles, there, from, call, place, sees, vectors, lane,
-      [&](int first, const TileKeys& exist, const OwnTile& keys, const OwnTile& values) {
-        FragmentC scores[kParts];
-        multiply_rows<kParts>(scores, q, keys, 0, lane);
-        for_each_value(scores, [&](int, int, float& score) { score *= scale; });
-        if (!sees.whole(first)) {
-          const PairBits seen = sees.bits(exist.all(), first, lane);
-          for_each_value(scores, [&](int part, int i, float& score) {
-            if (!seen.at(part, i)) score = -INFINITY;
-          });
-        }
-        float shrink[2];
-        softmax.add(scores, shrink);
-        for_each_value(out, [&](int, int i, float& sum) { sum *= shrink[i / 2]; });
-        if (call.dropout.active()) {
+  for_each_keys(tiles, there, from, call, place, sees, vectors, lane,
+                [&](int first, int part0, const TileKeys& exist, const Passing& keys,
+                    const Passing& values) {
+                  FragmentC scores[kCount];
+                  multiply_rows<kCount>(scores, q, keys, 0, lane);
+                  for_each_value(scores, [&](int, int, float& score) { score *= scale; });
+                  if (!sees.whole(first)) {
+                    const PairBits seen = sees.bits(exist.all(), first, lane);
+                    for_each_value(scores, [&](int part, int i, float& score) {
+                      if (!seen.at(part0 + part, i)) score = -INFINITY;
+                    });
+                  }
+                  float shrink[2];
+                  softmax.add(scores, shrink);
+                  for_each_value(out, [&](int, int i, float& sum) { sum *= shrink[i / 2]; });
+                  if (kCount < kParts && call.dropout.active()) {
+                    const PairBits kept =
+                        draw_once<kCount>(drawn, part0, call, place.number, first, lane);
+                    for_each_value(scores, [&](int part, int i, float& score) {
+                      if (!kept.at(part0 + part, i)) score = 0;
+                    });
+                  } else if (call.dropout.active()) {
 #pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            draw_row(call, place.number + lane.row(2 * half), first, lane,
-                     [&](int part, int i, bool kept) {
-                       if (!kept) scores[part].value[2 * half + i] = 0;
-                     });
-          }
-        }
-        multiply_columns<kParts>(out, scores, values, 0, lane);
-      });
+                    for (int half = 0; half < 2; ++half) {
+                      draw_row(call, place.number + lane.row(2 * half), first, lane,
+                               [&](int part, int i, bool kept) {
+                                 if (!kept) scores[part].value[2 * half + i] = 0;
+                               });
+                    }
+                  }
+                  multiply_columns<kCount>(out, scores, values, 0, lane);
+                });
   float share[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -120,9 +134,7 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T, kDepth>)
 
 bool tensor_cores_take(const OpQuery& query, size_t at) {
   const TensorMeta &q = query.inputs[at], &k = query.inputs[at + 1];
-  const bool narrow = q.dtype == DType::kBFloat16;
-  const int depth = narrow ? kMaxDepth<BFloat16> : kMaxDepth<float>;
-  return (narrow || query.tf32) && q.shape[3] <= depth &&
+  return (q.dtype == DType::kBFloat16 || query.tf32) && q.shape[3] <= kMaxDepth &&
          std::max(q.shape[1], k.shape[1]) <= kMaxRows && has_tensor_cores();
 }
 
@@ -144,12 +156,12 @@ PreparedKernel prepare_tensor_cores_cuda(const OpQuery& query) {
   return visit_float(query.inputs[0].dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
     return {Bytes(0), [prepared, vectors](const KernelArgs& args) {
               const Call call = prepared.with(args);
-              with_tile_depth<T>(call.extents.depth, [&]<int kDepth>() {
+              with_tile_depth(call.extents.depth, [&]<int kDepth>() {
                 with_flag(call.starts.data, [&]<bool kStarts>() {
-                  launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
-                                forward_kernel<T, kDepth, kStarts>, call,
-                                Operands<T>(call, nullptr), vectors, args.out<T>(0),
-                                args.out<float>(1));
+                  launch_sharing<ForwardTiles<T, kDepth>>(
+                      args, tiles_of(call, call.extents.queries), kTileThreads,
+                      forward_kernel<T, kDepth, kStarts>, call, Operands<T>(call, nullptr),
+                      vectors, args.out<T>(0), args.out<float>(1));
                 });
               });
             }};

@@ -42,21 +42,26 @@ struct SeesAll {
   __device__ bool operator()(int, int) const { return true; }
 };
 
+template <class T, int kDepth>
+using GradTiles = Tiles<T, kDepth, 2>;
+
 template <class T, int kDepth, bool kStarts>
 __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
     query_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
                       bool vectors, T* dq) {
-  using OwnTile = Tile<T, kDepth>;
-  __shared__ TilePairs<OwnTile> tiles;
+  using OwnTiles = GradTiles<T, kDepth>;
+  using Own = typename OwnTiles::Own;
+  using Passing = typename OwnTiles::Passing;
+  OwnTiles& tiles = block_shared<OwnTiles>();
   __shared__ TileKeys there[2];
   const Extents& extents = call.extents;
   const QueryPlace place(call);
   const Lane lane;
   const float scale = static_cast<float>(call.attrs.scale);
   const float factor = call.dropout.factor;
-  OwnTile(&own)[2] = tiles.pair[0];
+  Own* const own = tiles.own();
   load_own(own, from.q, from.g, call, place, vectors);
-  const WarpRows<OwnTile> q(own[0], lane), g(own[1], lane);
+  const WarpRows<Own> q(own[0], lane), g(own[1], lane);
   __syncthreads();
   QuerySums sums[2];
 #pragma unroll
@@ -64,40 +69,43 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
     const int row = lane.row(2 * half);
     sums[half] = saved.of(place.number + row, place.first + row < extents.queries);
   }
-  FragmentC out[OwnTile::kDepthParts];
+  FragmentC out[Own::kDepthParts];
+  PairBits drawn{};
   const Seen<kStarts> sees(call, place, lane);
-  for_each_keys(
-      tiles, there, from, call, place, sees, vectors, lane,
-      [&](int first, const TileKeys& exist, const OwnTile& keys, const OwnTile& values) {
-        const PairBits kept =
-            call.dropout.active() ? draw_rows(call, place.number, first, lane) : kAllPairs;
-        const auto add = [&](const auto& seen) {
+  for_each_keys(tiles, there, from, call, place, sees, vectors, lane,
+                [&](int first, int part0, const TileKeys& exist, const Passing& keys,
+                    const Passing& values) {
+                  const PairBits kept = call.dropout.active()
+                                            ? draw_once<OwnTiles::kRows / 8>(
+                                                  drawn, part0, call, place.number, first, lane)
+                                            : kAllPairs;
+                  const auto add = [&](const auto& seen) {
 #pragma unroll 2
-          for (int part = 0; part < kParts; part += kAtOnce) {
-            FragmentC scores[kAtOnce], dp[kAtOnce];
-            multiply_rows<kAtOnce>(scores, q, keys, part, lane);
-            multiply_rows<kAtOnce>(dp, g, values, part, lane);
+                    for (int part = 0; part < OwnTiles::kRows / 8; part += kAtOnce) {
+                      FragmentC scores[kAtOnce], dp[kAtOnce];
+                      multiply_rows<kAtOnce>(scores, q, keys, part, lane);
+                      multiply_rows<kAtOnce>(dp, g, values, part, lane);
 #pragma unroll
-            for (int n = 0; n < kAtOnce; ++n) {
+                      for (int n = 0; n < kAtOnce; ++n) {
 #pragma unroll
-              for (int i = 0; i < 4; ++i) {
-                float& score = scores[n].value[i];
-                const float multiplier = kept.at(part + n, i) ? factor : 0;
-                score = pair_grad(score * (scale * kLog2E), dp[n].value[i], seen(part + n, i),
-                                  multiplier, sums[i / 2])
-                            .ds;
-              }
-            }
-            multiply_columns<kAtOnce>(out, scores, keys, part, lane);
-          }
-        };
-        if (sees.whole(first)) {
-          add(SeesAll());
-        } else {
-          const PairBits bits = sees.bits(exist.all(), first, lane);
-          add([&](int part, int i) { return bits.at(part, i); });
-        }
-      });
+                        for (int i = 0; i < 4; ++i) {
+                          float& score = scores[n].value[i];
+                          const float multiplier = kept.at(part0 + part + n, i) ? factor : 0;
+                          score = pair_grad(score * (scale * kLog2E), dp[n].value[i],
+                                            seen(part0 + part + n, i), multiplier, sums[i / 2])
+                                      .ds;
+                        }
+                      }
+                      multiply_columns<kAtOnce>(out, scores, keys, part, lane);
+                    }
+                  };
+                  if (sees.whole(first)) {
+                    add(SeesAll());
+                  } else {
+                    const PairBits bits = sees.bits(exist.all(), first, lane);
+                    add([&](int part, int i) { return bits.at(part, i); });
+                  }
+                });
   const float scales[2] = {scale, scale};
   write_rows(dq + call.whole_q.at(place.b, place.h, place.first), call.whole_q.row, out, scales,
              extents.queries - place.first, extents.depth, lane);
@@ -208,8 +216,10 @@ template <class T, int kDepth, bool kStarts>
 __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
     key_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
                     bool vectors, const int32_t* ends, T* dk, T* dv) {
-  using OwnTile = Tile<T, kDepth>;
-  __shared__ TilePairs<OwnTile> tiles;
+  using OwnTiles = GradTiles<T, kDepth>;
+  using Own = typename OwnTiles::Own;
+  using Passing = typename OwnTiles::Passing;
+  OwnTiles& tiles = block_shared<OwnTiles>();
   __shared__ KeptKeys kept[2];
   __shared__ QuerySums sums[2][kTileRows];
   __shared__ Started started[2];  // of kStarts
@@ -218,15 +228,15 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
   const Lane lane;
   const float scale = static_cast<float>(call.attrs.scale);
   const float factor = call.dropout.factor;
-  OwnTile(&own)[2] = tiles.pair[0];
+  Own* const own = tiles.own();
   load_own(own, from.k, from.v, call, place, vectors);
-  const WarpRows<OwnTile> k(own[0], lane), v(own[1], lane);
+  const WarpRows<Own> k(own[0], lane), v(own[1], lane);
   __syncthreads();
-  FragmentC dk_out[OwnTile::kDepthParts], dv_out[OwnTile::kDepthParts];
+  FragmentC dk_out[Own::kDepthParts], dv_out[Own::kDepthParts];
   const SeenBy<kStarts> sees(call, place, lane, ends);
   tiles.for_each(
       sees.begin(), sees.end(),
-      [&](OwnTile* pair, int first) {
+      [&](Passing* pair, int first) {
         from.q.load(pair[0], call, place, first, vectors);
         from.g.load(pair[1], call, place, first, vectors);
       },
@@ -239,25 +249,25 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
         if constexpr (kStarts) started[turn].find(call, place, first, lane);
         if (call.dropout.active()) kept[turn].draw(call, number, place.first, lane);
       },
-      [&](int first, int turn, const OwnTile& queries, const OwnTile& gradients) {
+      [&](int first, int turn, int part0, const Passing& queries, const Passing& gradients) {
         const auto add = [&](const auto& seen) {
 #pragma unroll(kDepth > 64 ? 1 : 2)
-          for (int part = 0; part < kParts; part += kAtOnce) {
+          for (int part = 0; part < OwnTiles::kRows / 8; part += kAtOnce) {
             // Transposed: a row is a key, a column a query.
             FragmentC scores[kAtOnce], dp[kAtOnce];
             multiply_rows<kAtOnce>(scores, k, queries, part, lane);
             multiply_rows<kAtOnce>(dp, v, gradients, part, lane);
 #pragma unroll
             for (int n = 0; n < kAtOnce; ++n) {
+              const int column = part0 + part + n;  // of 8
               const uint32_t bits =
-                  call.dropout.active() ? kept[turn].of(part + n, lane) : ~uint32_t{0};
+                  call.dropout.active() ? kept[turn].of(column, lane) : ~uint32_t{0};
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
                 float &score = scores[n].value[i], &d = dp[n].value[i];
                 const float multiplier = bits >> (16 * (i % 2) + 8 * (i / 2)) & 1 ? factor : 0;
-                const PairGrad pair =
-                    pair_grad(score * (scale * kLog2E), d, seen(part + n, i), multiplier,
-                              sums[turn][lane.column(part + n, i)]);
+                const PairGrad pair = pair_grad(score * (scale * kLog2E), d, seen(column, i),
+                                                multiplier, sums[turn][lane.column(column, i)]);
                 score = pair.ds;
                 d = pair.kept;
               }
@@ -302,14 +312,16 @@ PreparedKernel prepare_tensor_cores_grad_cuda(const OpQuery& query) {
               }
               const Operands<T> from(call, args.inputs[0]);
               const RowSums saved{args.in<float>(5), delta};
-              with_tile_depth<T>(call.extents.depth, [&]<int kDepth>() {
+              with_tile_depth(call.extents.depth, [&]<int kDepth>() {
                 with_flag(call.starts.data, [&]<bool kStarts>() {
-                  launch_blocks(args, tiles_of(call, call.extents.queries), kTileThreads,
-                                query_grad_kernel<T, kDepth, kStarts>, call, from, saved,
-                                vectors, args.out<T>(0));
-                  launch_blocks(args, tiles_of(call, call.extents.keys), kTileThreads,
-                                key_grad_kernel<T, kDepth, kStarts>, call, from, saved, vectors,
-                                ends, args.out<T>(1), args.out<T>(2));
+                  launch_sharing<GradTiles<T, kDepth>>(
+                      args, tiles_of(call, call.extents.queries), kTileThreads,
+                      query_grad_kernel<T, kDepth, kStarts>, call, from, saved, vectors,
+                      args.out<T>(0));
+                  launch_sharing<GradTiles<T, kDepth>>(
+                      args, tiles_of(call, call.extents.keys), kTileThreads,
+                      key_grad_kernel<T, kDepth, kStarts>, call, from, saved, vectors, ends,
+                      args.out<T>(1), args.out<T>(2));
                 });
               });
             }};

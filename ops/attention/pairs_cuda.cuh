@@ -99,25 +99,26 @@ class Seen {
   int begin_, whole_from_, start_[2];  // of kStarts
 };
 
-// Where rows are queries: for each tile of keys that some of them see, use(first, there, keys,
-// values) with the tile's first key, which of its keys exist (unless all are seen), and the
-// tiles.
-template <class T, int kDepth, bool kStarts, class Use>
-__device__ void for_each_keys(TilePairs<Tile<T, kDepth>>& tiles, TileKeys (&there)[2],
+// Where rows are queries: for each tile of keys that some of them see, use(first, part, there,
+// keys, values) with the tile's first key, the first of its parts that are there (see Tiles),
+// which of its keys exist (unless all are seen), and the tiles of those parts.
+template <class T, int kDepth, int kOwn, bool kStarts, class Use>
+__device__ void for_each_keys(Tiles<T, kDepth, kOwn>& tiles, TileKeys (&there)[2],
                               const Operands<T>& from, const Call& call, const Place& place,
                               const Seen<kStarts>& sees, bool vectors, const Lane& lane,
                               const Use& use) {
+  using Passing = typename Tiles<T, kDepth, kOwn>::Passing;
   tiles.for_each(
       sees.begin(), sees.end(),
-      [&](Tile<T, kDepth>* pair, int first) {
+      [&](Passing* pair, int first) {
         from.k.load(pair[0], call, place, first, vectors);
         from.v.load(pair[1], call, place, first, vectors);
       },
       [&](int first, int turn) {
         if (!sees.whole(first)) there[turn].find(call, place.b, first, lane);
       },
-      [&](int first, int turn, const Tile<T, kDepth>& keys, const Tile<T, kDepth>& values) {
-        use(first, there[turn], keys, values);
+      [&](int first, int turn, int part, const Passing& keys, const Passing& values) {
+        use(first, part, there[turn], keys, values);
       });
 }
 
@@ -152,6 +153,15 @@ __device__ inline PairBits draw_rows(const Call& call, int64_t query, int64_t fi
              });
   }
   return bits;
+}
+
+// The same for a tile whose parts pass kCount at a time: drawn with the first of them.
+template <int kCount>
+__device__ PairBits draw_once(PairBits& drawn, int first_part, const Call& call, int64_t query,
+                              int64_t first_key, const Lane& lane) {
+  if constexpr (kCount == kParts) return draw_rows(call, query, first_key, lane);
+  if (first_part == 0) drawn = draw_rows(call, query, first_key, lane);
+  return drawn;
 }
 
 // What dropout keeps where rows are keys, and columns queries. A block's four words then belong

@@ -13,6 +13,7 @@
 
 #include "ops/attention/call_cuda.cuh"
 #include "ops/kernels/mma_cuda.cuh"
+#include "ops/kernels/shared_cuda.cuh"
 #include "runtime/core/host_device.h"
 
 namespace tidemark::attention {
@@ -33,17 +34,17 @@ inline constexpr bool kSmallShared = true;
 inline constexpr bool kSmallShared = false;
 #endif
 template <class T, int kDepth>
-inline constexpr int kForwardBlocks = kSmallShared || kDepth > 64 ? 2
-                                      : sizeof(T) == 2            ? 4
-                                                                  : 3;
+inline constexpr int kForwardBlocks = kSmallShared     ? 2
+                                      : sizeof(T) == 4 ? 3
+                                      : kDepth > 64    ? 2
+                                                       : 4;
 template <class T, int kDepth>
 inline constexpr int kBackwardBlocks = kSmallShared || kDepth > 64 ? 2
                                        : sizeof(T) == 2            ? 3
                                                                    : 2;
 
-// The longest rows: two tiles of them fit into the 48 KiB that every kernel may share.
-template <class T>
-inline constexpr int kMaxDepth = 256 / static_cast<int>(sizeof(T));
+// The longest rows.
+inline constexpr int kMaxDepth = 128;
 
 // Whether every row of q, k and v (the inputs from `at` on) starts at a multiple of 16 bytes.
 // Outputs and gradients are gapless.
@@ -55,15 +56,10 @@ auto with_flag(bool flag, const F& f) {
   return flag ? f.template operator()<true>() : f.template operator()<false>();
 }
 
-// Calls f.template operator()<kDepth>() with the depth of tiles for rows of T that have `depth`
-// elements.
-template <class T, class F>
+// Calls f.template operator()<kDepth>() with the depth of tiles for rows of `depth` elements.
+template <class F>
 auto with_tile_depth(int64_t depth, const F& f) {
-  constexpr int kLargest = kMaxDepth<T>;
-  if constexpr (kLargest > 64) {
-    if (depth > 64) return f.template operator()<kLargest>();
-  }
-  return f.template operator()<64>();
+  return depth > 64 ? f.template operator()<kMaxDepth>() : f.template operator()<64>();
 }
 
 inline int64_t tiles_of(const Call& call, int64_t along) {
@@ -90,10 +86,11 @@ struct FragmentsB {
   FragmentB part[2];
 };
 
-// kDepth: the largest length of a row in elements.
-template <class Element, int kDepth>
+// kDepth: the largest length of a row in elements. kRowCount: a part of kTileRows.
+template <class Element, int kDepth, int kRowCount = kTileRows>
 struct Tile {
   using T = Element;
+  static constexpr int kRows = kRowCount;
   static constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
   static constexpr int kWords = kDepth / kPerWord;
   static constexpr int kDepthSteps = kWords / 8;
@@ -101,7 +98,7 @@ struct Tile {
   static constexpr int kDepthParts = kDepth / 8;
 
   // Four extra words per row put the words that a warp reads at once in 32 different banks.
-  alignas(16) uint32_t word[kTileRows][kWords + 4];
+  alignas(16) uint32_t word[kRows][kWords + 4];
 
   // Begins to load `rows` rows of `depth` elements, `step` apart, and pads with zeros.
   // `vectors`: the start address and the length of every row are multiples of 16 bytes. The
@@ -110,7 +107,7 @@ struct Tile {
     const int first = static_cast<int>(threadIdx.x) / kPieces;
     const int d = static_cast<int>(threadIdx.x) % kPieces * kElements;
     const int left = static_cast<int>(depth) - d;
-    const int there = static_cast<int>(min(rows, int64_t{kTileRows}));
+    const int there = static_cast<int>(min(rows, int64_t{kRows}));
     const T* at = from + first * step + d;
     if (!vectors) return load_elements(at, step, first, d, there, left);
 #pragma unroll
@@ -165,14 +162,14 @@ struct Tile {
   static constexpr int kElements = 4 * kPerWord;  // of 16 bytes
   static constexpr int kPieces = kWords / 4;      // of a row
   static constexpr int kPassRows = kTileThreads / kPieces;
-  static constexpr int kPasses = kTileRows / kPassRows;
+  static constexpr int kPasses = kRows / kPassRows;
 
   // Rows first, first + kPassRows, ... < there; `left` elements of each are there from `d` on.
   __device__ void load_elements(const T* at, int64_t step, int first, int d, int there,
                                 int left) {
     T* const tile = reinterpret_cast<T*>(word);
 #pragma unroll 1
-    for (int row = first; row < kTileRows; row += kPassRows, at += kPassRows * step) {
+    for (int row = first; row < kRows; row += kPassRows, at += kPassRows * step) {
 #pragma unroll 1
       for (int e = 0; e < kElements; ++e) {
         tile[row * (kWords + 4) * kPerWord + d + e] = row < there && e < left ? at[e] : T(0.0F);
@@ -196,8 +193,8 @@ struct Operand {
   Rows rows;
   int64_t count;  // rows of a head
 
-  template <int kDepth>
-  __device__ void load(Tile<T, kDepth>& tile, const Call& call, const Place& place,
+  template <int kDepth, int kRows>
+  __device__ void load(Tile<T, kDepth, kRows>& tile, const Call& call, const Place& place,
                        int64_t first, bool vectors) const {
     tile.load(data + rows.at(place.b, place.h, first), rows.row, count - first,
               call.extents.depth, vectors);
@@ -214,34 +211,68 @@ struct Operands {
   Operand<T> q, k, v, g;
 };
 
-// Two tiles that are used together, such as of keys and values, while the next two are loaded.
-// In float32, or for rows above 64 elements, there is no room for the next two: they are loaded
-// once these are used.
-template <class Tile>
-struct TilePairs {
-  static constexpr int kPairs = 4 * sizeof(Tile) <= (40 << 10) ? 2 : 1;
-  Tile pair[kPairs][2];
+// Rows of 512 bytes: fragments of them would take more registers than there are.
+template <class T, int kDepth>
+inline constexpr bool kLongRows = sizeof(T) * kDepth > 256;
+
+// The block's own tiles, where they stay in shared memory.
+template <class Tile, int kOwn, bool kStay>
+struct OwnTiles {
+  Tile tile[kOwn];
+};
+template <class Tile, int kOwn>
+struct OwnTiles<Tile, kOwn, false> {};
+
+// A block's tiles: kOwn of its own rows; and those that pass, two of which are used together,
+// such as of keys and values, while the next two are loaded, if there is room for four.
+//
+// Own rows are read into registers before others pass, in the same place. Only long rows stay
+// in shared memory, and the others pass 16 at a time. So a block takes less than 99 KiB, which
+// every GPU with tensor cores has.
+template <class T, int kDepth, int kOwn>
+struct Tiles {
+  static constexpr bool kStay = kLongRows<T, kDepth>;
+  using Own = Tile<T, kDepth>;
+  using Passing = Tile<T, kDepth, kStay ? 16 : kTileRows>;
+  static constexpr int kRows = Passing::kRows;
+  static constexpr size_t kForFour = kStay ? (96 << 10) - kOwn * sizeof(Own) : 40 << 10;
+  static constexpr int kPairs = 4 * sizeof(Passing) <= kForFour ? 2 : 1;
+
+  OwnTiles<Own, kOwn, kStay> staying;
+  Passing pair[kPairs][2];
+
+  __device__ Own* own() {
+    if constexpr (kStay) {
+      return staying.tile;
+    } else {
+      static_assert(kOwn <= 2);
+      return pair[0];
+    }
+  }
 
   // For each tile of 64 rows from `first` to `end`: prepare(row, turn), in which a thread may
-  // write to shared memory of its own turn, 0 or 1; then use(row, turn, a, b). `load(pair,
-  // row)` begins to load two tiles.
+  // write to shared memory of its own turn, 0 or 1; then use(row, turn, part, a, b) for its
+  // parts from `part` on, kRows / 8 of them, in order. `load(pair, row)` begins to load two
+  // tiles of kRows rows.
   template <class Load, class Prepare, class Use>
   __device__ void for_each(int first, int end, const Load& load, const Prepare& prepare,
                            const Use& use) {
     if (first < end) load(pair[0], first);
-    int turn = 0;
-    for (int row = first; row < end; row += kTileRows, turn ^= 1) {
-      Tile* const now = pair[turn % kPairs];
+    int at = 0;
+    for (int row = first; row < end; row += kRows, at ^= 1) {
+      Passing* const now = pair[at % kPairs];
+      const int within = kStay ? row % kTileRows : 0;
+      const int turn = kStay ? row / kTileRows % 2 : at;
       now[0].finish();
       now[1].finish();
-      prepare(row, turn);
+      if (within == 0) prepare(row, turn);
       __syncthreads();
-      const bool more = row + kTileRows < end;
-      if (kPairs == 2 && more) load(pair[(turn ^ 1) % kPairs], row + kTileRows);
-      use(row, turn, now[0], now[1]);
+      const bool more = row + kRows < end;
+      if (kPairs == 2 && more) load(pair[(at ^ 1) % kPairs], row + kRows);
+      use(row - within, turn, within / 8, now[0], now[1]);
       if (kPairs == 1 && more) {
         __syncthreads();
-        load(pair[0], row + kTileRows);
+        load(pair[0], row + kRows);
       }
     }
   }
@@ -249,7 +280,7 @@ struct TilePairs {
 
 // Loads the tiles of two operands at the block's place; all threads may read them then.
 template <class T, int kDepth>
-__device__ void load_own(Tile<T, kDepth> (&own)[2], const Operand<T>& first,
+__device__ void load_own(Tile<T, kDepth>* own, const Operand<T>& first,
                          const Operand<T>& second, const Call& call, const Place& place,
                          bool vectors) {
   first.load(own[0], call, place, place.first, vectors);
@@ -259,30 +290,44 @@ __device__ void load_own(Tile<T, kDepth> (&own)[2], const Operand<T>& first,
   __syncthreads();
 }
 
-// A warp's 16 rows of a tile, over the whole depth.
+// A warp's 16 rows of a tile, over the whole depth: in registers, but for long rows.
 template <class Tile>
-struct WarpRows {
-  __device__ WarpRows(const Tile& tile, const Lane& lane) {
+class WarpRows {
+ public:
+  __device__ WarpRows(const Tile& tile, const Lane& lane) : tile_(tile) {
+    if constexpr (!kLongRows<typename Tile::T, Tile::kDepthParts * 8>) {
 #pragma unroll
-    for (int s = 0; s < Tile::kDepthSteps; ++s) {
-      step[s] = tile.rows_as_a(lane.warp_row, s, lane);
+      for (int s = 0; s < Tile::kDepthSteps; ++s) {
+        step_[s] = tile.rows_as_a(lane.warp_row, s, lane);
+      }
     }
   }
-  FragmentA step[Tile::kDepthSteps];
+  __device__ FragmentA step(int s, const Lane& lane) const {
+    if constexpr (kLongRows<typename Tile::T, Tile::kDepthParts * 8>) {
+      return tile_.rows_as_a(lane.warp_row, s, lane);
+    } else {
+      return step_[s];
+    }
+  }
+
+ private:
+  const Tile& tile_;
+  FragmentA step_[Tile::kDepthSteps];
 };
 
 // parts[n] += the warp's rows times rows 8 (first + n) ... of `tile`, as columns.
-template <int kCount, class Tile>
-__device__ void multiply_rows(FragmentC* parts, const WarpRows<Tile>& rows, const Tile& tile,
+template <int kCount, class Own, class Tile>
+__device__ void multiply_rows(FragmentC* parts, const WarpRows<Own>& rows, const Tile& tile,
                               int first, const Lane& lane) {
   using T = typename Tile::T;
 #pragma unroll
   for (int s = 0; s < Tile::kDepthSteps; s += 2) {
+    const FragmentA now = rows.step(s, lane), next = rows.step(s + 1, lane);
 #pragma unroll
     for (int n = 0; n < kCount; ++n) {
       const FragmentsB columns = tile.rows_as_b((first + n) * 8, s, lane);
-      multiply_add<T>(parts[n], rows.step[s], columns.part[0]);
-      multiply_add<T>(parts[n], rows.step[s + 1], columns.part[1]);
+      multiply_add<T>(parts[n], now, columns.part[0]);
+      multiply_add<T>(parts[n], next, columns.part[1]);
     }
   }
 }

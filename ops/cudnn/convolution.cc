@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -98,13 +99,13 @@ struct Target {
   const Descriptor* properties;
 };
 
-// y = products + bias, in float32.
-Descriptor bias_addition(const Convolution& problem, const Descriptor& products,
-                         const Descriptor& y) {
+// y = products + bias, in float32; none if cuDNN does not support it.
+std::optional<Descriptor> bias_addition(const Convolution& problem, const Descriptor& products,
+                                        const Descriptor& y) {
   Descriptor sum(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
   sum.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
-  sum.finalize();
+  if (!sum.finalize_if_supported()) return std::nullopt;
   Shape bias = problem.y;
   for (size_t d = 0; d + 1 < bias.rank(); ++d) bias[d] = 1;
   Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
@@ -112,13 +113,14 @@ Descriptor bias_addition(const Convolution& problem, const Descriptor& products,
   operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, products);
   operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, tensor(bias, problem.dtype, kBias));
   operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-  operation.finalize();
+  if (!operation.finalize_if_supported()) return std::nullopt;
   return operation;
 }
 
 // The result is `beta` times its old value plus the convolution and, if the problem has one,
-// the bias.
-Descriptor operation_graph(const Convolution& problem, const Target& target, float beta) {
+// the bias. None if cuDNN does not support this, as an older one may not with a bias.
+std::optional<Descriptor> operation_graph(const Convolution& problem, const Target& target,
+                                          float beta) {
   const PassNames names = names_of(problem.pass);
   const Descriptor y = tensor(problem.y, problem.dtype, kY);
   const Descriptor products = tensor(problem.y, DType::kFloat32, kProducts, problem.bias);
@@ -131,11 +133,15 @@ Descriptor operation_graph(const Convolution& problem, const Target& target, flo
   convolution.set(names.alpha, 1.0f);
   convolution.set(names.beta, beta);
   convolution.finalize();
-  if (problem.bias) operations.push_back(bias_addition(problem, products, y));
+  if (problem.bias) {
+    std::optional<Descriptor> addition = bias_addition(problem, products, y);
+    if (!addition) return std::nullopt;
+    operations.push_back(std::move(*addition));
+  }
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, std::span<const Descriptor>(operations));
   if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
-  graph.finalize();
+  if (!graph.finalize_if_supported()) return std::nullopt;
   return graph;
 }
 
@@ -248,10 +254,11 @@ struct Suggestion {
 template <class F>
 void for_each_suggestion(const Convolution& problem, const Target& target, float beta,
                          const F& f) {
-  const Descriptor graph = operation_graph(problem, target, beta);
+  const std::optional<Descriptor> graph = operation_graph(problem, target, beta);
+  if (!graph) return;
   int rank = 0;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (const Descriptor& config : suggestions(graph, target, mode)) {
+    for (const Descriptor& config : suggestions(*graph, target, mode)) {
       const Descriptor engine =
           config.get_part(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
       const auto index = engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);

@@ -16,18 +16,26 @@ __device__ inline int64_t thread_index() {
   return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }
 
-// Launches kernel(arguments...) on `blocks` blocks of `threads` threads; no launch if `blocks`
-// is 0.
+// Launches kernel(arguments...) on `blocks` blocks of `threads` threads, with `shared` bytes of
+// shared memory besides what the kernel declares; no launch if `blocks` is 0.
 template <class... Parameter, class... Argument>
-void launch_blocks(const KernelArgs& args, int64_t blocks, int threads,
-                   void (*kernel)(Parameter...), const Argument&... arguments) {
+void launch_blocks_with(const KernelArgs& args, int64_t blocks, int threads, size_t shared,
+                        void (*kernel)(Parameter...), const Argument&... arguments) {
   if (blocks == 0) return;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared;
   config.stream = CudaContext::stream(args.native_stream);
   count_launches(1);
   check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), "cudaLaunchKernelEx");
+}
+
+// The same without more shared memory.
+template <class... Parameter, class... Argument>
+void launch_blocks(const KernelArgs& args, int64_t blocks, int threads,
+                   void (*kernel)(Parameter...), const Argument&... arguments) {
+  launch_blocks_with(args, blocks, threads, 0, kernel, arguments...);
 }
 
 // The same with one thread for each of n work items; the last block may have idle threads.

@@ -29,6 +29,7 @@ PTX = """\
 )
 .maxntid 128, 1, 1
 {
+	// launched with 67584 more bytes of shared memory
 }
 .entry _ZN12_GLOBAL__N_11bEv()
 {
@@ -44,8 +45,10 @@ class Resources(unittest.TestCase):
         self.assertEqual((b.kernel, b.threads, b.registers, b.spilled, b.shared),
                          ("_Z1bv", 256, 10, 0, 0))
 
-    def test_launch_bounds(self):
-        self.assertEqual(kernel_resources.launch_bounds(PTX), {"_Z1av": 128})
+    def test_what_the_ptx_states(self):
+        self.assertEqual(kernel_resources.stated(PTX, r"\.maxntid\s+(\d+)"), {"_Z1av": 128})
+        self.assertEqual(kernel_resources.stated(PTX, r"launched with (\d+) more bytes"),
+                         {"_Z1av": 67584})
 
     def test_occupancy_is_limited_by_what_is_scarce(self):
         def occupancy(arch, **usage):

@@ -38,7 +38,10 @@ __global__ void __launch_bounds__(kThreads)
   }
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) marks[tile] = move;
+  if (threadIdx.x == 0) {
+    __threadfence();  // the mark is after what the others have read too
+    marks[tile] = move;
+  }
   const int first = max(0, tile - reach);
   for (int before = first + static_cast<int>(threadIdx.x); before < tile; before += kThreads) {
     while (marks[before] != move) {

@@ -376,6 +376,39 @@ TEST(PlanTest, ABiasIsLeftToTheCallerWithGroupsWithoutTensorCoresAndForANamedPla
   }
 }
 
+// An older cuDNN may not know a convolution and an addition as one graph.
+TEST(PlanTest, ABiasIsLeftToTheCallerWhereCudnnRefusesItsGraph) {
+  const Descriptor device = properties(kH100);
+  Convolution problem = convolution(Pass::kForward, kVgg16[2], 32, true);
+  const ConvolutionPlan plain(problem, device);
+  problem.bias = true;
+  ASSERT_TRUE(ConvolutionPlan(problem, device).adds_bias());
+  for (const auto refused :
+       {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+        CUDNN_ATTR_OPERATIONGRAPH_OPS}) {
+    SCOPED_TRACE(refused);
+    cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
+    bool adds = false;  // whether the graph that is being made adds a bias
+    on_set = [&](cudnnBackendDescriptor_t, cudnnBackendAttributeName_t name, const void*) {
+      adds = adds || name == CUDNN_ATTR_POINTWISE_MATH_PREC;
+      if (adds && name == refused) {
+        next_finalize = status;
+        adds = false;
+      }
+      return true;
+    };
+    {
+      const ConvolutionPlan plan(problem, device);
+      EXPECT_FALSE(plan.adds_bias()) << plan.name();
+      EXPECT_EQ(plan.name(), plain.name());
+      EXPECT_EQ(plan.workspace(), plain.workspace());
+    }
+    status = CUDNN_STATUS_INTERNAL_ERROR;  // no answer about what is supported
+    EXPECT_THROW(ConvolutionPlan(problem, device), DeviceError);
+    on_set = nullptr;
+  }
+}
+
 // The product is virtual, and the bias is added to it in float32 before y is rounded.
 TEST(PlanTest, EachSliceIsGivenTheWholeBias) {
   const Descriptor device = properties(kA100);

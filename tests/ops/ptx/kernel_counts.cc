@@ -95,7 +95,7 @@ std::vector<Case> cases() {
   for (const bool causal : {false, true}) add_attention(all, 64, narrow, false, causal);
   add_attention(all, 64, wide, true, false);
   add_attention(all, 128, narrow, false, false);
-  add_attention(all, 128, wide, false, false);
+  for (const bool tf32 : {false, true}) add_attention(all, 128, wide, tf32, false);
   for (const DType dtype : {wide, narrow}) {
     add_layer(all, "relu", {64, 1024}, dtype, [](const Tensor& x) { return relu(x); });
     add_layer(all, "gelu", {64, 1024}, dtype, [](const Tensor& x) { return gelu(x); });

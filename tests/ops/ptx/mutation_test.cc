@@ -33,6 +33,7 @@ void attend(DType dtype, int64_t depth = 16) {
 void attend_float() { attend(DType::kFloat32); }
 void attend_bfloat16() { attend(DType::kBFloat16); }
 void attend_deep() { attend(DType::kBFloat16, 128); }
+void attend_long() { attend(DType::kFloat32, 128); }
 void soften() { run_kernel(kSoftmax, {Array::random({3, 2000}, 1)}); }
 void normalise() {
   const Array x = Array::random({3, 2000}, 1), gamma = Array::random({2000}, 2);
@@ -60,6 +61,8 @@ const Target kAttendBFloat16{"attention_tensor_cores_cuda",
                              "forward_kernelINS_8BFloat16ELi64ELb0E", attend_bfloat16};
 const Target kAttendDeep{"attention_tensor_cores_cuda",
                          "forward_kernelINS_8BFloat16ELi128ELb0E", attend_deep};
+const Target kAttendLong{"attention_tensor_cores_cuda", "forward_kernelIfLi128ELb0E",
+                         attend_long};
 const Target kSoften{"softmax_cuda", "14softmax_kernelILi256ELb0E", soften};
 const Target kNormalise{"layer_norm_cuda", "forward", normalise};
 const Target kDraw{"random_cuda", "normal_kernel", draw};
@@ -103,6 +106,9 @@ const Mutation kMutations[] = {
     no_barrier("no barrier before the next keys of deep rows", kAttendDeep, 3),
     {"a deep row is not copied", kAttendDeep, "cp.async.cg", 1, "cp.async", "// $&",
      Check::kUnwrittenShared},
+    no_barrier("no barrier after the load of 16 long rows", kAttendLong, 2),
+    {"more shared memory than a launch adds", kAttendLong, "st.shared.v4", 0, "\\]", "+67584]",
+     Check::kSharedBounds},
     {"mma without one lane", kAttendFloat, "mma.sync", 5, "mma.sync", kInOneLaneLess,
      Check::kDiverged},
     {"ldmatrix without one lane", kAttendBFloat16, "ldmatrix", 2, "ldmatrix", kInOneLaneLess,

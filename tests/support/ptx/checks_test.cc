@@ -218,5 +218,35 @@ TEST(Launches, CompareTheBlockWithItsBounds) {
   EXPECT_EQ(launch_check(arguments, {8, 8}), std::nullopt);
 }
 
+// Each thread writes a word at its end of `s`, which is declared, and one of `more`.
+TEST(Launches, AddSharedMemoryBehindWhatIsDeclared) {
+  const std::string text = ".extern .shared .align 16 .b8 more[];\n" + kernel_text(R"(
+  mov.u64 %d5, s;
+  mov.u64 %d6, more;
+  mad.wide.u32 %d5, %r0, 4, %d5;
+  mad.wide.u32 %d6, %r0, 4, %d6;
+  st.shared.u32 [%d5+128], %r0;
+  add.u32 %r4, %r0, 100;
+  st.shared.u32 [%d6], %r4;
+  ld.shared.u32 %r5, [%d5+128];
+  ld.shared.u32 %r6, [%d6];
+  mad.lo.u32 %r7, %r5, 1000, %r6;
+  st.global.u32 [%d1], %r7;)");
+  const auto check = [&](int64_t shared) -> std::optional<Check> {
+    Words words;
+    try {
+      run_text(text, words, 32, shared);
+    } catch (const Violation& violation) {
+      return violation.check();
+    }
+    EXPECT_EQ(words.out[31], 31131U);
+    return std::nullopt;
+  };
+  EXPECT_EQ(check(128), std::nullopt);
+  EXPECT_EQ(check(124), Check::kSharedBounds);
+  EXPECT_EQ(check((99 << 10) - 256), std::nullopt) << "what every GPU has";
+  EXPECT_EQ(check((99 << 10) - 255), Check::kLaunchShape);
+}
+
 }  // namespace
 }  // namespace tidemark::ptx

@@ -66,6 +66,7 @@ Variable parse_variable(std::span<const Token>& words, int64_t& total) {
   variable.name = word;
   while (!words.empty() && words[0].text == "[") {
     take();
+    if (words[0].text == "]") variable.bytes = 0;  // a launch gives its size
     for (word = take(); word != "]"; word = take()) variable.bytes *= number(word);
   }
   variable.align = std::max<int64_t>(variable.align, 1);

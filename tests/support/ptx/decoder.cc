@@ -83,6 +83,7 @@ class Decoder {
     if (name == ".reg") {
       declare_registers(rest);
     } else if (name == ".shared" || name == ".local") {
+      if (name == ".shared" && uses_added_) fail(line, "it is declared late", rest[0].text);
       int64_t& total = name == ".shared" ? kernel_.shared_bytes : kernel_.local_bytes;
       const Variable v = parse_variable(rest, total);
       symbols_[v.name] = {static_cast<uint64_t>(v.offset), v.bytes};
@@ -131,6 +132,11 @@ class Decoder {
     if (const auto number = parse_number(word.text)) return constant(*number);
     if (const auto found = symbols_.find(word.text); found != symbols_.end()) {
       const Symbol& symbol = found->second;
+      if (symbol.added) {
+        uses_added_ = true;
+        kernel_.shared_bytes = (kernel_.shared_bytes + 15) / 16 * 16;
+        return constant(static_cast<uint64_t>(kernel_.shared_bytes));
+      }
       if (symbol.global) {
         kernel_.globals.push_back(
             {symbol.address, symbol.bytes, !symbol.constant, found->first});
@@ -272,6 +278,7 @@ class Decoder {
 
   Kernel& kernel_;
   Symbols symbols_;
+  bool uses_added_ = false;  // shared memory
   std::map<std::string, int, std::less<>> registers_;
   std::set<int> predicates_;  // of the registers
   std::map<uint64_t, int> constants_;

@@ -20,6 +20,7 @@ struct Symbol {
   int64_t bytes = 0;
   bool global = false;
   bool constant = false;
+  bool added = false;  // shared memory that a launch adds, behind what is declared
 };
 using Symbols = std::map<std::string, Symbol, std::less<>>;
 

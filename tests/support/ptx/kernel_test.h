@@ -58,8 +58,9 @@ inline const std::string kPrologue = R"(
   mad.wide.u32 %d4, %r3, 4, %d5;
 )";
 
-// Runs it on one block. Throws Violation.
-inline Counts run_text(const std::string& text, Words& words, int threads = 32) {
+// Runs it on one block, with `shared` more bytes of shared memory. Throws Violation.
+inline Counts run_text(const std::string& text, Words& words, int threads = 32,
+                       int64_t shared = 0) {
   Module module("test.ptx", text);
   GlobalMemory memory;
   memory.add(words.in.data(), sizeof words.in, false, "in");
@@ -67,7 +68,8 @@ inline Counts run_text(const std::string& text, Words& words, int threads = 32) 
   const void* const in = words.in.data();
   const void* const out = words.out.data();
   const std::vector<Argument> arguments{{&in, 8}, {&out, 8}};
-  return launch(module.kernel("test"), {}, {static_cast<uint32_t>(threads)}, arguments, memory);
+  return launch(module.kernel("test"), {}, {static_cast<uint32_t>(threads)}, arguments, memory,
+                shared);
 }
 
 inline Words run_body(const std::string& body, int threads = 32) {

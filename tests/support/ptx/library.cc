@@ -97,14 +97,14 @@ const Kernel& Library::kernel(const std::string& mangled) {
 }
 
 bool Library::run(const std::string& mangled, const Extents& grid, const Extents& threads,
-                  void* const* arguments) {
+                  void* const* arguments, int64_t shared) {
   const std::scoped_lock lock(mutex_);
   try {
     const Kernel& k = kernel(mangled);
     std::vector<Argument> list;
     for (size_t i = 0; i < k.parameters.size(); ++i) list.push_back({arguments[i]});
     const std::string name = without_hashes(mangled);
-    counts_[name] += launch(k, grid, threads, list, GlobalScope::current());
+    counts_[name] += launch(k, grid, threads, list, GlobalScope::current(), shared);
     executed_.insert(name);
     return true;
   } catch (const std::runtime_error& error) {

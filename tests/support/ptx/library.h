@@ -35,9 +35,10 @@ class Library {
   // All kernels, by names without hashes, with the file that each is in.
   std::map<std::string, std::string> kernels();
   const Kernel& kernel(const std::string& mangled);
-  // Runs a launch and reports what it violates. False if it violates anything.
+  // Runs a launch with `shared` more bytes of shared memory than the kernel declares, and
+  // reports what it violates. False if it violates anything.
   bool run(const std::string& mangled, const Extents& grid, const Extents& threads,
-           void* const* arguments);
+           void* const* arguments, int64_t shared);
   // Names of the kernels that were run to their end.
   const std::set<std::string>& executed() const { return executed_; }
   // What they did in all, by their names without hashes, since this was called last.

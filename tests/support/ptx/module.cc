@@ -146,6 +146,10 @@ const Kernel& Module::kernel(const std::string& name) {
     }
     // Each kernel that names one of the module's shared variables has its own.
     for (const Variable& shared : shared_) {
+      if (shared.bytes == 0) {
+        symbols[shared.name].added = true;
+        continue;
+      }
       const bool named = std::any_of(body.begin(), body.end(),
                                      [&](const Token& t) { return t.text == shared.name; });
       if (!named) continue;

@@ -25,13 +25,21 @@ std::map<const void*, std::string>& registered() {
   return names;
 }
 
+// The most shared memory that a launch may add, where the program has set it.
+std::map<const void*, size_t>& most_shared() {
+  static auto& bytes = *new std::map<const void*, size_t>;
+  return bytes;
+}
+
 Extents extents(dim3 d) { return {d.x, d.y, d.z}; }
 
 cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments,
                    size_t shared) {
   const auto found = registered().find(function);
-  if (found == registered().end() || shared != 0) return cudaErrorInvalidDeviceFunction;
-  return Library::shipped().run(found->second, extents(grid), extents(block), arguments)
+  if (found == registered().end()) return cudaErrorInvalidDeviceFunction;
+  if (shared > most_shared()[function]) return cudaErrorInvalidValue;
+  return Library::shipped().run(found->second, extents(grid), extents(block), arguments,
+                                static_cast<int64_t>(shared))
              ? cudaSuccess
              : cudaErrorLaunchFailure;
 }
@@ -97,6 +105,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaErrorInvalidValue;
+  most_shared()[function] = static_cast<size_t>(value);
+  return cudaSuccess;
+}
 
 // Device memory is the host's.
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
