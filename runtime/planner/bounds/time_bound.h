@@ -39,8 +39,7 @@
 //   copies     U_v,j <= U_v,j+1, and 0 while v is not written yet; one copy serves all gaps of
 //              v
 //   operands   y_s,j <= P_x,j + y_x,j + r_x,j and y_s,j <= E_x,j + y_x,j for each input x of
-//   the
-//              call that made s, unless a call from k_j to k_(j+1), both included, uses x
+//              the call that made s, unless a call from k_j to k_(j+1), both included, uses x
 //   to a run   sum of f_s,i over i >= j <= P_x,j + sum of y_x,i + r_x,i over i >= j, for each
 //              such input x if no call uses it from k_j on in the gap: a run needs all of x;
 //              the same sum <= E_x,j + sum of y_x,i over i >= j, and <= E_x at the first of its
@@ -51,6 +50,8 @@
 // The length of an interval is what its calls take + sum of c(s) y_s,j + w_j; of interval 0
 // also what its calls wait for uploads. The objective is the least sum of c(s) y_s,j + w_j.
 // Every schedule gives values that satisfy the rows; fractions are allowed too, hence a bound.
+// simulate() may say less of a schedule that copies in at a step's end what the next step reads
+// at once, as it looks at one step and does not wait for that.
 // What is left out only lowers it:
 // - memory between the calls looked at, fragmentation, alignment, the room that recomputation
 //   itself needs, latency, a limited tier, and that the link's directions may slow each other;
