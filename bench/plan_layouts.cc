@@ -180,6 +180,7 @@ int run(int argc, char** argv) {
   }
   Json all = Json::object();
   if (std::ifstream before(file); before) all = Json::parse(before);
+  write_text_file(file, to_text(all));  // rather than fail after the measurements
   for (const Part& part : kParts) {
     const bool skip =
         !wanted.empty() && std::find(wanted.begin(), wanted.end(), part.name) == wanted.end();
