@@ -330,7 +330,7 @@ class MxnetReport(unittest.TestCase):
                "safe": {"peak": 80, "ms": 90, "run_ms": 91}}
         text = "\n".join(self.module.copies_text([row]))
         self.assertIn("takes 10.0 % in the median", text)
-        self.assertIn("a layout takes 60 % in the median", text)
+        self.assertIn("a layout of largest first takes 60 % in the median", text)
 
     def test_the_report_is_of_the_results(self):
         results = BENCH / "results"
