@@ -199,7 +199,6 @@ TEST(StreamsTest, RandomGraphsAreFree) {
       if (p.end > p.begin) unshared += p.size;
     }
     for (const Freedom freedom : kFreedoms) {
-      Bytes paths;
       for (const StreamSharing sharing : kAll) {
         for (const bool in_place : {false, true}) {
           StreamOptions options;
