@@ -9,7 +9,6 @@ One command: runs plan_graph for each network, and train_resnet or train_bert on
 the schedules with copies; writes results/mxnet.json and mxnet.md. Some minutes on one core.
 """
 
-import argparse
 import json
 import pathlib
 import re
@@ -18,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from reports import ROOT, cpu_name, table, train, write_report
+from reports import cpu_name, report_parser, table, train, write_report
 
 # Flags of plan_graph. The note names no networks.
 NETWORKS = {
@@ -254,12 +253,7 @@ def write_text(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "bench" / "results")
-    parser.add_argument("--no-run", action="store_true", help="only write the report anew")
-    args = parser.parse_args()
+    args = report_parser(__doc__).parse_args()
     if not args.no_run:
         rows = []
         for name in NETWORKS:

@@ -11,7 +11,6 @@ was measured with the same deadline is not measured again (delete its row to do 
 in seconds, for each of the two programs; the paper's is 300.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -20,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-from reports import ROOT, cpu_name, percent, solver_name, stamp, table, write_report
+from reports import (cpu_name, parse_networks, percent, report_parser, solver_name, stamp, table,
+                     write_report)
 
 # The paper's eleven networks, as plan_graph captures them, and how they differ from those that the
 # authors' benchmark trains (facebookresearch/MODel_opt, benchmarks.py). The paper itself does not
@@ -376,17 +376,9 @@ def write_text(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "bench" / "results")
+    parser = report_parser(__doc__)
     parser.add_argument("--deadline", type=float, default=300)
-    parser.add_argument("--no-run", action="store_true", help="only write the report anew")
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", default=list(NETWORKS))
-    args = parser.parse_args()
-    for network in args.networks:
-        if network not in NETWORKS:
-            parser.error(f"unknown network '{network}'; available: {', '.join(NETWORKS)}")
+    args = parse_networks(parser, NETWORKS)
     path = args.folder / "olla.json"
     if not args.no_run:
         measure_all(args, path)

@@ -91,6 +91,16 @@ def plan_graph_parser(doc):
     return parser
 
 
+def report_parser(doc):
+    """A parser whose help is `doc`, for what measures with a build and writes text to a folder."""
+    parser = argparse.ArgumentParser(description=doc, usage=argparse.SUPPRESS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "bench" / "results")
+    parser.add_argument("--no-run", action="store_true", help="only write the report anew")
+    return parser
+
+
 def parse_networks(parser, networks):
     """The arguments, with those of `networks` that are named, or all."""
     parser.add_argument("networks", nargs="*", metavar="NETWORK",

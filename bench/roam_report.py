@@ -16,7 +16,6 @@ Networks of text are captured without clipping, for which updates would wait for
 which the paper does not have. Integer programs are run once more without time, which gives the
 peak of their starts.
 """
-import argparse
 import contextlib
 import json
 import os
@@ -29,8 +28,9 @@ import sys
 import tempfile
 from typing import NamedTuple
 
-from reports import (ROOT, axes_style, cpu_name, cpu_seconds, default_of, join, percent,
-                     plan_network, pyplot, save, solver_name, stamp, table, write_report)
+from reports import (axes_style, cpu_name, cpu_seconds, default_of, join, parse_networks, percent,
+                     plan_network, pyplot, report_parser, save, solver_name, stamp, table,
+                     write_report)
 
 plt = pyplot("roam")
 
@@ -873,20 +873,12 @@ def write_text(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "bench" / "results")
+    parser = report_parser(__doc__)
     parser.add_argument("--deadline", type=float, default=5,
                         help="of a plan without a solver [5 s]")
     parser.add_argument("--solver-deadline", type=float, default=60,
                         help="of a plan by integer programs [60 s]")
-    parser.add_argument("--no-run", action="store_true", help="only write the report anew")
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", default=list(NETWORKS))
-    args = parser.parse_args()
-    for network in args.networks:
-        if network not in NETWORKS:
-            parser.error(f"unknown network '{network}'; available: {', '.join(NETWORKS)}")
+    args = parse_networks(parser, NETWORKS)
     path = args.folder / "roam.json"
     if not args.no_run:
         measure_all(args, path)
