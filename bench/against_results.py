@@ -14,13 +14,12 @@ reports take two hours on one core, for each seed.
 """
 import argparse
 import collections
-import json
 import math
 import pathlib
 import sys
 
 from every_model import STEPS, STEPS_OF_TIDE, last_steps
-from reports import ROOT, train, write_report
+from reports import ROOT, read_report, run_main, train, write_report
 
 RESULTS = ROOT / "bench" / "results"
 REPORTS = ["every_model", "every_model_text", "every_model_no_tier"]
@@ -37,7 +36,7 @@ def measure(build, device, row, point, policy, seed):
 
 
 def of_report(name, networks, args):
-    report = json.loads((RESULTS / f"{name}.json").read_text())
+    report = read_report(RESULTS / f"{name}.json")
     for row in report["rows"]:
         if networks and row["network"] not in networks:
             continue
@@ -56,8 +55,8 @@ def of_report(name, networks, args):
 
 def of_papers(folder, policies):
     for path in sorted(folder.glob("curves_*.json")):
-        then = json.loads((RESULTS / "papers" / path.name).read_text())["rows"]
-        now = json.loads(path.read_text())["rows"]
+        then = read_report(RESULTS / "papers" / path.name, "rows")["rows"]
+        now = read_report(path, "rows")["rows"]
         for policy in policies:
             known = {point["budget"]: point for point in then.get(policy, {}).get("points", [])}
             for point in now.get(policy, {}).get("points", []):
@@ -129,4 +128,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from reports import cpu_name, stamp
+from reports import cpu_name, run_main, stamp
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -116,4 +116,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

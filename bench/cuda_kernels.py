@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from reports import ROOT
+from reports import ROOT, run_main
 
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests/ops/ptx")]
 # pylint: disable=wrong-import-position
@@ -142,4 +142,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

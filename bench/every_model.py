@@ -16,7 +16,8 @@ import pathlib
 import statistics
 import sys
 
-from reports import INFEASIBLE, ROOT, compared_policies, parse_networks, train, write_report
+from reports import (INFEASIBLE, ROOT, compared_policies, parse_networks, run_main, train,
+                     write_report)
 
 PROFILE = "a100-80gb"
 PERCENTS = [80, 60, 50, 40, 30, 20, 10]
@@ -134,4 +135,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

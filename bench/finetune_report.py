@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import tempfile
 
-from reports import ROOT, cpu_name, write_report
+from reports import ROOT, cpu_name, run_main, write_report
 
 PEER = ROOT / "bench" / "peers" / "torch_finetune.py"
 GROUPS = pathlib.Path("/sys/fs/cgroup/memory")
@@ -233,4 +233,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

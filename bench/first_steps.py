@@ -13,7 +13,7 @@ import pathlib
 import statistics
 import sys
 
-from reports import ROOT, cpu_name, train, write_report
+from reports import ROOT, cpu_name, run_main, train, write_report
 
 STEPS = 50
 JOBS = {
@@ -59,4 +59,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -20,7 +20,6 @@ sums of modelled operator times; nothing runs on a GPU. --nodes are evaluations 
 and for solvers."""
 
 import argparse
-import json
 import pathlib
 
 import reports
@@ -33,7 +32,7 @@ PARTS = {"points": points, "ablation": ablation, "memory": memory, "search-time"
 def report_of(args, part):
     suffix = "" if part == "points" else "_" + part.replace("-", "_")
     path = args.folder / f"monet{suffix}.json"
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    before = reports.read_report(path) if path.exists() else None
     if args.table:
         return before
 
@@ -66,4 +65,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    reports.run_main(main)

@@ -14,10 +14,9 @@ import pathlib
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 
-from reports import cpu_name, report_parser, table, train, write_report
+from reports import cpu_name, read_report, report_parser, run_main, table, train, write_report
 
 # Flags of plan_graph. The note names no networks.
 NETWORKS = {
@@ -236,7 +235,7 @@ def copies_text(rows):
 
 
 def write_text(folder):
-    report = json.loads((folder / "mxnet.json").read_text())
+    report = read_report(folder / "mxnet.json", "rows", "copies")
     rows = report["rows"]
     settings = " / ".join(sorted({r["settings"] for r in rows}))
     parts = ["# MXNet's memory note", "Written by `bench/mxnet_report.py` from mxnet.json.",
@@ -270,4 +269,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -16,11 +16,10 @@ import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
 
-from reports import (cpu_name, parse_networks, percent, report_parser, solver_name, stamp, table,
-                     write_report)
+from reports import (cpu_name, parse_networks, percent, read_report, report_parser, run_main,
+                     solver_name, stamp, table, write_report)
 
 # The paper's eleven networks, as plan_graph captures them, and how they differ from those that the
 # authors' benchmark trains (facebookresearch/MODel_opt, benchmarks.py). The paper itself does not
@@ -79,7 +78,7 @@ def measure(build, network, batch, deadline):
 
 
 def measure_all(args, path):
-    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = read_report(path, "rows")["rows"] if path.exists() else []
     commit = stamp()["commit"]
     for network in args.networks:
         for batch in BATCHES:
@@ -367,8 +366,8 @@ def ablation_text(report):
 
 
 def write_text(folder):
-    report = json.loads((folder / "olla.json").read_text())
-    ablation = json.loads((folder / "olla_ablation.json").read_text())
+    report = read_report(folder / "olla.json", "rows")
+    ablation = read_report(folder / "olla_ablation.json")
     parts = ["# OLLA", "Written by `bench/olla_report.py` from olla.json and olla_ablation.json.",
              "## Figures 7 to 14 of the paper", *figures_text(report),
              "## Without each reduction", *ablation_text(ablation)]
@@ -386,4 +385,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -16,7 +16,7 @@ import pathlib
 import sys
 import time
 
-from reports import INFEASIBLE, ROOT, parse_networks, train, write_report
+from reports import INFEASIBLE, ROOT, parse_networks, run_main, train, write_report
 
 SAVINGS = [40, 50, 60, 70, 78, 80]
 STEPS = 20
@@ -106,4 +106,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

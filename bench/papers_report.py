@@ -15,7 +15,8 @@ import re
 import subprocess
 import sys
 
-from reports import ROOT, axes_style, join, percent, pyplot, save, table, train
+from reports import (ROOT, axes_style, join, percent, pyplot, read_report, run_main, save, table,
+                     train)
 
 plt = pyplot("papers")
 import matplotlib.colors  # noqa: E402
@@ -54,7 +55,7 @@ def style(policy):
 
 
 def load(folder, file):
-    return json.loads((folder / f"{file}.json").read_text())
+    return read_report(folder / f"{file}.json")
 
 
 def gb(x):
@@ -496,7 +497,7 @@ def run_convergence(build, folder, epochs, force):
     path = folder / "convergence.json"
     # paper_experiments has just run in the same checkout.
     state = {key: load(folder, "peaks")[key] for key in ("commit", "changed_since_commit", "date")}
-    if path.exists() and not force and json.loads(path.read_text())["commit"] == state["commit"]:
+    if path.exists() and not force and read_report(path, "commit")["commit"] == state["commit"]:
         return
     rows = {}
     for key, flags in CONVERGENCE_RUNS.items():
@@ -804,4 +805,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

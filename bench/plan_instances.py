@@ -26,10 +26,9 @@ import json
 import pathlib
 import re
 import statistics
-import sys
 
 from plan_networks import NETWORKS
-from reports import ROOT, cpu_seconds, plan_network, run_plan_graph, write_report
+from reports import ROOT, cpu_seconds, plan_network, run_main, run_plan_graph, write_report
 
 INSTANCES = ROOT / "data" / "instances"
 ABLATIONS = ["roam-no-segments", "roam-no-tree", "roam-updates-at-once", "roam-updates-last",
@@ -205,4 +204,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

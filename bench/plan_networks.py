@@ -13,9 +13,8 @@ the networks of OLLA, beside what the paper publishes against PyTorch (ROAM's: r
 
 import argparse
 import statistics
-import sys
 
-from reports import plan_network, write_report
+from reports import plan_network, run_main, write_report
 
 NETWORKS = [
     "alexnet", "vgg16", "googlenet", "mnasnet1_0", "mobilenet_v2", "efficientnet_b0", "resnet18",
@@ -112,4 +111,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from reports import ROOT, cpu_name, write_report
+from reports import ROOT, cpu_name, run_main, write_report
 
 PEERS = ROOT / "bench" / "peers"
 BUDGETS = ["none", "70%", "50%", "30%", "smallest"]
@@ -133,4 +133,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -180,7 +180,7 @@ def read_report(args):
     """What the report has already, by instance and budget."""
     if not args.output or not args.output.exists():
         return {}
-    report = json.loads(args.output.read_text(encoding="utf-8"))
+    report = reports.read_report(args.output)
     for entry in report["rows"]:
         for row in entry["methods"]:
             row.setdefault("commit", report["commit"])
@@ -220,7 +220,7 @@ def main():
     parser.add_argument("instances", nargs="*", metavar="INSTANCE")
     args = parser.parse_args()
     if args.table:
-        print_table(json.loads(args.table.read_text(encoding="utf-8")))
+        print_table(reports.read_report(args.table))
         return
     args.methods = args.methods.split(",")
     with tempfile.TemporaryDirectory() as folder:
@@ -229,4 +229,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    reports.run_main(main)

@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 
 import remat_instances
-from reports import ROOT, cpu_name, write_report
+from reports import ROOT, cpu_name, run_main, write_report
 
 BUNDLED = ("resnet18_32", "vgg16_32", "bert-base_32")
 
@@ -129,4 +129,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -16,6 +16,36 @@ INFEASIBLE = 3  # exit code of a budget below the smallest feasible one
 TEXT = ["bert-base", "xlm-roberta-base", "gpt2", "gpt2-xl"]  # networks whose steps clip gradients
 
 
+def run_main(main):
+    """Ends the script as main() does. What a user can mend is one line, not a traceback: a file or
+    a program that is missing or broken, and Ctrl-C."""
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(f"{sys.argv[0]}: interrupted")
+    except subprocess.CalledProcessError as error:
+        command = " ".join(map(str, error.cmd)) if isinstance(error.cmd, list) else error.cmd
+        sys.exit(f"{sys.argv[0]}: '{command}' failed with exit code {error.returncode}")
+    except (OSError, BadReport) as error:
+        sys.exit(f"{sys.argv[0]}: {error}")
+
+
+class BadReport(ValueError):
+    """A file that is no report, or lacks what the script needs."""
+
+
+def read_report(path, *needed):
+    """What a script wrote to a JSON file, with at least these fields."""
+    try:
+        report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadReport(f"{path} is no report: {error}") from None
+    missing = [name for name in needed if not isinstance(report, dict) or name not in report]
+    if missing:
+        raise BadReport(f"{path} is no whole report: it lacks {join(missing)}")
+    return report
+
+
 def train(build, program, *flags, patience=None):
     """What a run says of itself (--json). If it fails {"error": its last line, "code": ...}; if it
     takes longer than so many seconds {"given_up_after_s": ...}."""
@@ -135,8 +165,10 @@ def stamp():
 
 
 def write_report(path, **contents):
-    """Stamped."""
-    pathlib.Path(path).write_text(json.dumps({**stamp(), **contents}, indent=1) + "\n")
+    """Stamped, and whole or not at all."""
+    part = pathlib.Path(f"{path}.part")
+    part.write_text(json.dumps({**stamp(), **contents}, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def percent(value, digits=1):

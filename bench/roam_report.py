@@ -29,8 +29,8 @@ import tempfile
 from typing import NamedTuple
 
 from reports import (axes_style, cpu_name, cpu_seconds, default_of, join, parse_networks, percent,
-                     plan_network, pyplot, report_parser, save, solver_name, stamp, table,
-                     write_report)
+                     plan_network, pyplot, read_report, report_parser, run_main, save, solver_name,
+                     stamp, table, write_report)
 
 plt = pyplot("roam")
 
@@ -200,7 +200,7 @@ class Results:
     """The rows so far, in a file that is written after each."""
 
     def __init__(self, args, path):
-        old = json.loads(path.read_text()) if path.exists() else {}
+        old = read_report(path) if path.exists() else {}
         self.rows, self.solver = old.get("rows", []), old.get("solver", "")
         self.path, self.commit = path, stamp()["commit"]
         self.program = args.build / "bin" / "plan_graph"
@@ -829,7 +829,7 @@ def intro(report, all_steps):
 
 
 def write_text(folder):
-    report = json.loads((folder / "roam.json").read_text())
+    report = read_report(folder / "roam.json", "rows", "parameters")
     by_step = {}
     for row in report["rows"]:
         by_step.setdefault((row["network"], row["batch"], row["optimizer"]), []).append(row)
@@ -886,4 +886,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -17,7 +17,7 @@ import pathlib
 import sys
 import time
 
-from reports import ROOT, compared_policies, train, write_report
+from reports import ROOT, compared_policies, run_main, train, write_report
 
 OFFLOADING = {"tide", "delta", "offload-only"}
 SEQUENCES = {512: 4, 128: 1}  # length: batch
@@ -97,4 +97,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

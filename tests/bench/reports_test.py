@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,6 +17,35 @@ def load(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+class Scripts(unittest.TestCase):
+    module = load(BENCH / "reports.py")
+
+    def ending(self, main):
+        with self.assertRaises(SystemExit) as end:
+            self.module.run_main(main)
+        return str(end.exception.code)
+
+    def test_what_a_user_can_mend_is_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            self.assertIn("No such file or directory: '" + str(report),
+                          self.ending(lambda: self.module.read_report(report)))
+            report.write_text('{"rows": [')
+            self.assertRegex(self.ending(lambda: self.module.read_report(report)),
+                             "report.json is no report: .*line 1 column 11")
+            report.write_text('{"rows": []}')
+            self.assertRegex(self.ending(lambda: self.module.read_report(report, "rows", "copies")),
+                             "report.json is no whole report: it lacks copies$")
+            self.assertEqual(self.module.read_report(report, "rows"), {"rows": []})
+        self.assertIn("'false x' failed with exit code 1",
+                      self.ending(lambda: subprocess.run(["false", "x"], check=True)))
+
+        def interrupt():
+            raise KeyboardInterrupt
+        self.assertIn("interrupted", self.ending(interrupt))
+        self.assertEqual(self.ending(lambda: 3), "3")
 
 
 class CopyOverlap(unittest.TestCase):
