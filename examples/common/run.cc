@@ -528,13 +528,18 @@ RunFlags settle_device(RunFlags flags, RunReport& report) {
   if (profile.empty()) {
     try {
       device_profile(flags.device);
-      return flags;
     } catch (const NoGpuError& error) {
       if (!dry_run_for_gpu) throw;
       report.no_gpu = error.what();
       profile = kEstimateProfile;
     }
   }
+  // Until scripts/gpu_check.sh has run on a GPU with the sources of today.
+  print_out(
+      "The CUDA device is experimental: kernels that changed since commit 98da89a have not run on "
+      "a GPU.\n`scripts/gpu_check.sh RESULTS` checks them on yours; please attach its report to "
+      "an issue.\n");
+  if (profile.empty()) return flags;
   report.estimated_by = profile;
   flags.device = "sim:" + profile;
   return flags;

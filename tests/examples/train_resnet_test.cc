@@ -15,6 +15,7 @@ namespace tidemark {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 using TrainResnetTest = testing::TrainResnet;
 
@@ -34,6 +35,8 @@ TEST_F(TrainResnetTest, ADryRunForAGpuNeedsNoneAndThenSaysThatItEstimates) {
     ASSERT_EQ(result.code, 0) << result.error;
     EXPECT_EQ(result.json.at("device"), "cuda");
     EXPECT_GT(result.json.at("unmanaged_peak_bytes"), 0);
+    EXPECT_THAT(result.out, StartsWith("The CUDA device is experimental: "));
+    EXPECT_THAT(result.out, HasSubstr("scripts/gpu_check.sh"));
     if (profile.empty() && gpu_is_here()) {
       EXPECT_TRUE(result.json.at("estimated_by").is_null());
       continue;
