@@ -22,6 +22,7 @@
 
 #include "bench/paper_results.h"
 #include "bench/paper_runs.h"
+#include "bench/run_main.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/listed.h"
 #include "runtime/policy/delta_options.h"
@@ -634,7 +635,7 @@ int run(int argc, char** argv) {
   CLI::App app("The experiments of the DELTA paper on the simulator", "paper_experiments");
   std::string out = "bench/results/papers", only, row;
   int jobs = 2;
-  bool force = false, keep = false;
+  bool force = false;
   app.add_option("--out", out, "Folder of the JSON files")->capture_default_str();
   app.add_option("--only", only, "Only experiments whose file name begins with this");
   app.add_option("--row", row, "Only measurements whose key contains this");
@@ -642,9 +643,8 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_flag("--force", force,
-               "Repeat measurements already made by this program at this commit");
-  app.add_flag("--keep", keep,
-               "Keep what other commits measured until it is measured again; each row says so");
+               "Repeat measurements already made by this program at this commit. What other "
+               "commits measured is kept until it is measured again; each row says so");
   CLI11_PARSE(app, argc, argv);
 
   std::vector<Experiment> experiments = curves();
@@ -654,9 +654,19 @@ int run(int argc, char** argv) {
     experiments.push_back(std::move(experiment));
   }
   for (Experiment& experiment : ablations()) experiments.push_back(std::move(experiment));
+  std::string files;
+  for (const Experiment& experiment : experiments) files += " " + experiment.file;
   std::erase_if(experiments, [&](const Experiment& e) { return !e.file.starts_with(only); });
+  if (experiments.empty()) {
+    throw UsageError("--only: no experiment begins with '" + only + "'; there are" + files);
+  }
+  bool found = false;
+  for (const Experiment& experiment : experiments) {
+    for (const Task& task : experiment.tasks) found |= task.key.find(row) != std::string::npos;
+  }
+  if (!found) throw UsageError("--row: no measurement's key contains '" + row + "'");
 
-  Results results(out, kPaperDevice, force, keep);
+  Results results(out, kPaperDevice, force);
   struct Item {
     const Experiment* experiment;
     Task task;
@@ -694,4 +704,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tidemark
 
-int main(int argc, char** argv) { return tidemark::run(argc, argv); }
+int main(int argc, char** argv) {
+  return tidemark::run_main("paper_experiments", tidemark::run, argc, argv, 2);
+}

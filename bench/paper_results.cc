@@ -65,10 +65,12 @@ std::string compact(const Json& json) {
 
 }  // namespace
 
-Results::Results(std::filesystem::path folder, std::string device, bool force, bool keep)
-    : folder_(std::move(folder)), device_(std::move(device)), force_(force), keep_(keep) {
+Results::Results(std::filesystem::path folder, std::string device, bool force)
+    : folder_(std::move(folder)), device_(std::move(device)), force_(force) {
   std::filesystem::create_directories(folder_);
-  const std::string git = "git -C '" + folder_.string() + "' ";
+  // The program's checkout: the results may be for anywhere.
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string git = "git -C '" + program.parent_path().string() + "' ";
   commit_ = first_line_of(git + "rev-parse --short HEAD 2> /dev/null");
   // Ignores results, which the run itself changes.
   changed_ = first_line_of(git +
@@ -80,11 +82,15 @@ Results::Results(std::filesystem::path folder, std::string device, bool force, b
 std::vector<Task> Results::open(const Experiment& experiment) {
   Json& json = files_[experiment.file];
   std::ifstream file(path(experiment.file));
-  if (file && !force_) json = Json::parse(file, nullptr, false);
-  if (json.is_discarded() || !json.is_object() || json.value("commit", "") != commit_ ||
+  if (file) json = Json::parse(file, nullptr, false);
+  const bool usable = json.is_object() && json.contains("rows") && json["rows"].is_object();
+  if (file && !usable && !force_) {
+    throw DataError(path(experiment.file), "holds no results; --force replaces it");
+  }
+  if (force_ || !usable || json.value("commit", "") != commit_ ||
       json.value("program", "") != program_) {
     Json kept = Json::object();
-    if (keep_ && json.is_object() && json.contains("rows")) {
+    if (usable) {
       for (auto& [key, row] : json["rows"].items()) {
         if (!row.is_object()) continue;
         if (!row.contains("commit")) {

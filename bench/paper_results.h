@@ -1,5 +1,7 @@
 // The JSON files of the papers' experiments, which let a stopped run resume: a cell is not
-// measured again if the same program at the same commit has already measured it.
+// measured again if the same program at the same commit has already measured it. What other
+// commits or programs measured stays until it is measured again; each such row says its
+// "commit".
 //
 // Threads: open() on one; add() on any.
 #pragma once
@@ -29,11 +31,12 @@ struct Experiment {
 
 class Results {
  public:
-  // `device` is recorded in the files. `force`: ignore existing results. `keep`: keep rows of
-  // other commits or programs until they are measured again; each then says its "commit".
-  Results(std::filesystem::path folder, std::string device, bool force, bool keep = false);
+  // `device` is recorded in the files. `force`: measure all again. Throws
+  // std::filesystem::filesystem_error if the folder is not there and cannot be made.
+  Results(std::filesystem::path folder, std::string device, bool force);
 
-  // Returns the experiment's tasks that still have to be run.
+  // Returns the experiment's tasks that still have to be run. Throws DataError if its file
+  // holds no results.
   std::vector<Task> open(const Experiment& experiment);
   // Rewrites the file atomically. Throws DataError.
   void add(const Experiment& experiment, const std::string& key, Json row);
@@ -46,7 +49,6 @@ class Results {
   std::filesystem::path folder_;
   std::string device_;
   bool force_;
-  bool keep_;
   std::string commit_;
   bool changed_ = false;  // the checkout differs from its commit
   std::string program_;   // a hash of all that its measurements depend on

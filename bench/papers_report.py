@@ -101,7 +101,7 @@ def inversions(points):
 
 
 def measured_at(row):
-    """Of a row kept from another commit than its file's (paper_experiments --keep)."""
+    """Of a row kept from another commit than its file's."""
     return f" ({row['commit']})" if "commit" in row else ""
 
 

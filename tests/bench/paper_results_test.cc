@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "runtime/core/errors.h"
+
 namespace tidemark {
 namespace {
 
@@ -47,7 +49,7 @@ TEST_F(PaperResults, GoOnWhereTheyWereStopped) {
   EXPECT_EQ(json["rows"]["c"]["ms"], 3);
 }
 
-TEST_F(PaperResults, OfAnotherCommitAreKeptOnRequestAndSaySo) {
+TEST_F(PaperResults, OfAnotherCommitAreKeptAndSaySo) {
   {
     Results results(folder_, "sim:x", false);
     results.open(experiment_);
@@ -57,9 +59,10 @@ TEST_F(PaperResults, OfAnotherCommitAreKeptOnRequestAndSaySo) {
   Json json = file();
   json["program"] = "another";
   json["commit"] = "abc";
+  json["changed_since_commit"] = false;
   std::ofstream(folder_ / "table.json") << json.dump();
   {
-    Results results(folder_, "sim:x", false, /*keep=*/true);
+    Results results(folder_, "sim:x", false);
     EXPECT_EQ(results.open(experiment_).size(), 3u);
     results.add(experiment_, "b", {{"ms", 3}});
   }
@@ -68,7 +71,7 @@ TEST_F(PaperResults, OfAnotherCommitAreKeptOnRequestAndSaySo) {
   EXPECT_EQ(left(), (Keys{"a", "c"}));
 }
 
-TEST_F(PaperResults, OfAnotherProgramOrBrokenDoNotCount) {
+TEST_F(PaperResults, OfAnotherProgramDoNotCount) {
   {
     Results results(folder_, "sim:x", false);
     results.open(experiment_);
@@ -78,8 +81,15 @@ TEST_F(PaperResults, OfAnotherProgramOrBrokenDoNotCount) {
   json["program"] = "another";
   std::ofstream(folder_ / "table.json") << json.dump();
   EXPECT_EQ(left(), (Keys{"a", "b", "c"}));
-  std::ofstream(folder_ / "table.json") << "{ \"rows\": ";
-  EXPECT_EQ(left(), (Keys{"a", "b", "c"}));
+}
+
+TEST_F(PaperResults, ThatAreBrokenAreNotReplacedSilently) {
+  std::filesystem::create_directories(folder_);
+  for (const char* text : {"{ \"rows\": ", "[]", "{}"}) {
+    std::ofstream(folder_ / "table.json") << text;
+    EXPECT_THROW(left(), DataError) << text;
+    EXPECT_EQ(left(/*force=*/true).size(), 3u);
+  }
 }
 
 }  // namespace

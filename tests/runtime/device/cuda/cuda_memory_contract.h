@@ -84,10 +84,10 @@ TEST_P(CudaMemoryContract, MovesWithinTheArenaMayOverlap) {
   const auto arena = device_->map(MemoryKind::kDevice, 64_MiB);
   constexpr int64_t kSize = 20 << 20;
   for (int64_t size : {kSize, kSize - 512 + 16, kSize - 5, int64_t{70'001}}) {
+    const auto data = random_bytes(size, 7);
     for (int64_t shift :
          {int64_t{512}, int64_t{64 << 10}, (int64_t{64} << 10) + 512, int64_t{5} << 20}) {
       for (bool up : {true, false}) {
-        const auto data = random_bytes(size, static_cast<uint32_t>(shift));
         std::byte* const from = arena->data() + (up ? 0 : shift);
         std::byte* const to = arena->data() + (up ? shift : 0);
         upload(from, data);
