@@ -3,9 +3,8 @@
 programs, Chen's checkpoints, Gist's encodings (plan_graph --remat --method). Prints a Markdown table
 and writes a report.
 
-usage: remat_methods.py [--program build/release/bin/plan_graph] [--output FILE.json] [--limit 60]
-                        [--search-limit 10] [--jobs 1] [--checker FILE.py] [--methods A,B]
-                        [INSTANCE ...]
+usage: remat_methods.py [--build build/release] [--output FILE.json] [--limit 60] [--search-limit 10]
+                        [--jobs 1] [--checker FILE.py] [--methods A,B] [INSTANCE ...]
        remat_methods.py --table FILE.json
 
 INSTANCE: a file, a name in data/instances/remat, one that remat_instances.py writes, or MODEL@BATCH,
@@ -211,14 +210,14 @@ def measure(args, instances):
 
 def main():
     parser = reports.plan_graph_parser(__doc__)
-    parser.add_argument("--limit", type=float, default=60)
-    parser.add_argument("--search-limit", type=float, default=10)
+    parser.add_argument("--limit", type=reports.seconds, default=60)
+    parser.add_argument("--search-limit", type=reports.seconds, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="budgets at a time")
     parser.add_argument("--checker", type=pathlib.Path)
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--table", type=pathlib.Path, help="print the table of a report")
     parser.add_argument("instances", nargs="*", metavar="INSTANCE")
-    args = parser.parse_args()
+    args = reports.parse(parser)
     if args.table:
         print_table(reports.read_report(args.table))
         return
