@@ -104,8 +104,10 @@ def measure_all(args, path):
 def measure_ablation(args, path):
     deadline = min(args.deadline, ABLATION_DEADLINE)
     if not path.exists() or read_report(path, "deadline_s")["deadline_s"] < deadline:
-        subprocess.run([args.build / "bin" / "olla_ablation", "--deadline", str(deadline),
-                        "--output", path], check=True)
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder) / "ablation.json"
+            run([args.build / "bin" / "olla_ablation", "--deadline", deadline, "--output", output])
+            write_report(path, **{**json.loads(output.read_text()), "commit": stamp()["commit"]})
 
 
 def seconds_until(curve, most):

@@ -23,12 +23,11 @@ program, which also reads, checks and compares: a busy machine stretches the one
 
 import gzip
 import json
-import pathlib
 import re
 import statistics
 
 from plan_networks import NETWORKS
-from reports import (ROOT, cpu_seconds, parse, plan_graph_parser, plan_network, run_main,
+from reports import (ROOT, cpu_seconds, output_parser, parse, plan_network, run_main,
                      run_plan_graph, seconds, write_report)
 
 INSTANCES = ROOT / "data" / "instances"
@@ -181,7 +180,7 @@ def summary_of(rows, methods):
 
 
 def main():
-    parser = plan_graph_parser(__doc__)
+    parser = output_parser(__doc__, "plan_graph")
     parser.add_argument("--deadline", type=seconds, default=5, help="of a plan [5 s]")
     parser.add_argument("--only", default="layout,order,roam", metavar="TABLE,...")
     args = parse(parser, NETWORKS)

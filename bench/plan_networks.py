@@ -13,7 +13,7 @@ fragmentation as OLLA's paper defines it: olla_report.py).
 
 import statistics
 
-from reports import parse, plan_graph_parser, plan_network, run_main, seconds, write_report
+from reports import output_parser, parse, plan_network, run_main, seconds, write_report
 
 NETWORKS = [
     "alexnet", "vgg16", "googlenet", "mnasnet1_0", "mobilenet_v2", "efficientnet_b0", "resnet18",
@@ -95,7 +95,7 @@ def beside_olla(rows):
 
 
 def main():
-    parser = plan_graph_parser(__doc__)
+    parser = output_parser(__doc__, "plan_graph")
     parser.add_argument("--deadline", type=seconds, default=5, help="of a plan [5 s]")
     args = parse(parser, NETWORKS)
     rows = network_rows(args.program, args.networks, args.deadline)

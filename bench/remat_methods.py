@@ -209,7 +209,7 @@ def measure(args, instances):
 
 
 def main():
-    parser = reports.plan_graph_parser(__doc__)
+    parser = reports.output_parser(__doc__, "plan_graph")
     parser.add_argument("--limit", type=reports.seconds, default=60)
     parser.add_argument("--search-limit", type=reports.seconds, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="budgets at a time")

@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 
 import remat_instances
-from reports import ROOT, cpu_name, parse, plan_graph_parser, run_main, seconds, write_report
+from reports import ROOT, cpu_name, output_parser, parse, run_main, seconds, write_report
 
 BUNDLED = ("resnet18_32", "vgg16_32", "bert-base_32")
 
@@ -85,7 +85,7 @@ def summary(rows):
 
 
 def main():
-    parser = plan_graph_parser(__doc__)
+    parser = output_parser(__doc__, "plan_graph")
     parser.add_argument("--seeds", type=int, nargs=2, default=(1001, 1003),
                         metavar=("FIRST", "LAST"))
     parser.add_argument("--seconds", type=seconds, default=10)

@@ -128,7 +128,8 @@ def seconds(text):
 
 
 def build_parser(doc, *programs):
-    """A parser whose help is `doc`, for what runs these programs of a build; parse() checks them."""
+    """A parser whose help is `doc`, for what runs these programs of a build: args.program is the
+    first. To be used with parse(), which checks them."""
     parser = argparse.ArgumentParser(description=doc, usage=argparse.SUPPRESS,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
@@ -137,10 +138,10 @@ def build_parser(doc, *programs):
     return parser
 
 
-def plan_graph_parser(doc):
-    """For what runs plan_graph (args.program) and writes one file."""
-    parser = build_parser(doc, "plan_graph")
-    parser.add_argument("--output", type=pathlib.Path)
+def output_parser(doc, *programs):
+    """For what measures, and writes one file."""
+    parser = build_parser(doc, *programs)
+    parser.add_argument("--output", type=pathlib.Path, help="the file [none]")
     return parser
 
 

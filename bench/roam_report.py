@@ -18,7 +18,6 @@ which the paper does not have. Integer programs begin from a plan by heuristics:
 deadline of 0 gives the peak of that plan.
 """
 import contextlib
-import json
 import os
 import pathlib
 import shlex

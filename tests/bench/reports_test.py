@@ -62,6 +62,12 @@ class Scripts(unittest.TestCase):
         self.assertIn("interrupted", self.ending(interrupt))
         self.assertEqual(self.ending(lambda: 3), "3")
 
+    def test_every_script_loads(self):
+        drawn = importlib.util.find_spec("matplotlib")
+        for path in BENCH.glob("*.py"):
+            if drawn or "pyplot" not in path.read_text():
+                load(path)
+
     def test_a_reader_may_leave(self):
         code = f"""import sys; sys.path.insert(0, {str(BENCH)!r}); import reports
 reports.run_main(lambda: print("line\\n" * 100000))"""
