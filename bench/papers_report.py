@@ -4,9 +4,9 @@
 usage: papers_report.py [--build build/release] [--folder bench/results/papers] [--jobs 2]
                         [--epochs 2] [--force] [--no-run]
 
-One command: bench/paper_experiments makes JSON files in the folder (some minutes on two
-cores; it goes on where it was stopped, and does nothing twice for the same commit and program),
-and this writes report.md and its figures (SVG) beside them. Needs matplotlib (Debian:
+One command: bench/paper_experiments makes JSON files in the folder (up to an hour on two cores;
+it goes on where it was stopped, and does nothing twice for the same commit and program), and this
+writes report.md and its figures (SVG) beside them. Needs matplotlib (Debian:
 python3-matplotlib).
 """
 import json

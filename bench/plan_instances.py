@@ -19,6 +19,7 @@ usage: plan_instances.py [--build build/release] [--output FILE.json] [--deadlin
 
 Seconds are the planner's own, of wall clock; for layouts beside the CPU time of the whole
 program, which also reads, checks and compares: a busy machine stretches the one, not the other.
+All tables take about 40 minutes on a busy machine, nearly all of it for roam.
 """
 
 import gzip

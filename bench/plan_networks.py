@@ -9,6 +9,7 @@ counts, in program order; "PyTorch" is a model of its caching allocator, which r
 segments (runtime/planner/baselines/caching_allocator.h), in program order. Then come means over
 the networks of OLLA, beside what the paper publishes against PyTorch (ROAM's: roam_report.py;
 fragmentation as OLLA's paper defines it: olla_report.py).
+With --deadline 30 all plans take 11 minutes.
 """
 
 import statistics

@@ -11,7 +11,8 @@ INSTANCE: a file, a name in data/instances/remat, one that remat_instances.py wr
 a step that plan_graph captures; each at its own budgets. --limit: seconds of a solver for each
 budget; --search-limit: of our search. Every schedule is validated by plan_graph; with --checker,
 those that fit also by `FILE.py INSTANCE SCHEDULE --budget B`. A report that exists is completed: what
-it has is not measured again. The solvers are those that plan_graph finds (BUILDING.md)."""
+it has is not measured again. The problems below take up to three hours. The solvers are those that
+plan_graph finds (BUILDING.md)."""
 
 import concurrent.futures
 import gzip

@@ -237,8 +237,8 @@ def order_of(row):
 def measure_all(args, path):
     results = Results(args, path)
     highs = find_solver("HiGHS")
-    if not highs:
-        print("roam_report.py: no HiGHS, so ROAM by integer programs is not run", file=sys.stderr)
+    print("roam_report.py: " + (f"the solver is HiGHS, {highs}" if highs else
+                                "no HiGHS, so ROAM by integer programs is not run"), file=sys.stderr)
     results.add(quick_cells(args), measure)
     results.add(list(layout_cells(args, results.rows)), measure)
     if not highs:
