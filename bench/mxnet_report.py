@@ -280,12 +280,12 @@ def measure_all(args, path):
             return
         row = {**measured(), **origin}
         found[:] = [row if old in before else old for old in found] if before else [*found, row]
+        rows.sort(key=lambda row: list(NETWORKS).index(row["network"]))
         write_report(path, device=DEVICE, plan_seconds=PLAN_SECONDS, rows=rows, copies=copies)
         print(*key.values(), flush=True)
 
     for name in args.networks:
         add(rows, {"network": name}, lambda name=name: measure(args.build, name))
-    rows.sort(key=lambda row: list(NETWORKS).index(row["network"]))
     for name in COPIES:
         for budget in BUDGETS if name.split(",")[0] in args.networks else []:
             add(copies, {"step": name, "budget": budget},

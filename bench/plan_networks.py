@@ -76,17 +76,19 @@ def network_rows(program, networks, deadline):
 
 
 def beside_olla(rows):
-    """Means over OLLA's networks, by batch and of both, with what it publishes."""
+    """Means over OLLA's networks, by batch and of both; if all are there, with what it publishes."""
     own = [r for r in rows
            if r["network"] in OLLA["networks"] and r["optimizer"] == OLLA["optimizer"]]
     if not own:
         return {}
     found = {"networks": len({r["network"] for r in own}), "optimizer": OLLA["optimizer"]}
-    print(f"\nOLLA: {found['networks']} of its networks, {OLLA['optimizer']}")
+    complete = found["networks"] == len(OLLA["networks"])
+    print(f"\nOLLA: {found['networks']} of the networks that we share with it, {OLLA['optimizer']}"
+          + ("" if complete else "; partial, so not set beside its means"))
     for figure, about in FIGURES.items():
         ours = {batch: statistics.mean(r[figure] for r in own if batch in (r["batch"], "both"))
                 for batch in (1, 32, "both")}
-        published = OLLA["published"].get(figure, {})
+        published = OLLA["published"].get(figure, {}) if complete else {}
         found[figure] = {"ours": ours, "published_per_cent": published}
         print(f"  {about}: " + ", ".join(
             f"batch {batch} {100 * mean:.1f} %"

@@ -268,6 +268,20 @@ class MonetReport(unittest.TestCase):
                 self.assertEqual(found["commit"], "old")
 
 
+class PlanNetworks(unittest.TestCase):
+    module = load(BENCH / "plan_networks.py")
+
+    def test_only_all_networks_stand_beside_published_means(self):
+        row = {"optimizer": "sgd", "less_than_pytorch": 0.3, "less_by_order": 0.2, "pytorch_fragmentation": 0.1}
+        for names, published in ((self.module.OLLA["networks"], {1: "22.5", 32: "10.1"}), (["alexnet"], {})):
+            rows = [{**row, "network": n, "batch": b} for n in names for b in (1, 32)]
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                found = self.module.beside_olla(rows)
+            self.assertEqual(found["less_by_order"]["published_per_cent"], published)
+            self.assertEqual(found["pytorch_fragmentation"]["published_per_cent"], {})
+            self.assertEqual("partial" in said.getvalue(), not published)
+
+
 class PlanInstances(unittest.TestCase):
     main = staticmethod(load(BENCH / "plan_instances.py").main)
 
