@@ -28,8 +28,9 @@ import tempfile
 from typing import NamedTuple
 
 from reports import (BadReport, axes_style, cpu_name, cpu_seconds, default_of, find_solver, join,
-                     load_of, origins, parse, percent, plan_network, pyplot, read_report, read_rows,
-                     report_parser, run_main, save, seconds, solver_name, stamp, table, write_report)
+                     load_of, origins, parse, percent, plan_network, pyplot, read_report,
+                     read_rows, report_parser, run_main, save, seconds, solver_name, stamp, table,
+                     write_report)
 
 plt = pyplot("roam")
 
@@ -237,8 +238,8 @@ def order_of(row):
 def measure_all(args, path):
     results = Results(args, path)
     highs = find_solver("HiGHS")
-    print("roam_report.py: " + (f"the solver is HiGHS, {highs}" if highs else
-                                "no HiGHS, so ROAM by integer programs is not run"), file=sys.stderr)
+    solver = f"the solver is HiGHS, {highs}" if highs else "no HiGHS, so no integer programs"
+    print(f"roam_report.py: {solver}", file=sys.stderr)
     results.add(quick_cells(args), measure)
     results.add(list(layout_cells(args, results.rows)), measure)
     if not highs:
@@ -339,7 +340,8 @@ def pair(step, method):
 def deadlines(rows):
     """"30 s a step", or the range."""
     limits = sorted({row["deadline_s"] for row in rows})
-    text = " to ".join(f"{limit:g}" for limit in dict.fromkeys((limits[0], limits[-1]))) + " s a step"
+    ends = dict.fromkeys((limits[0], limits[-1]))
+    text = " to ".join(f"{limit:g}" for limit in ends) + " s a step"
     cut = sum(was_cut(r) for r in rows if r["deadline_s"] < limits[-1])
     return text + (f" ({cut} of {len(rows)} plans were cut before {limits[-1]:g} s)" if cut else "")
 
@@ -836,12 +838,13 @@ def intro(report, all_steps):
         "ROAM's networks (Shu et al.), with Adam as a dozen operators for each parameter, as in "
         "the paper, and with SGD (momentum, fused). ROAM cuts the step into segments, between "
         "operators that come before or after every other one of the forward and backward pass, and "
-        "each segment, by a tree of subgraphs, into leaves of at most as many operators as the node "
-        "limit; each leaf is ordered and laid out by itself. Where memory is short, a weight update "
-        "waits for a later segment if its gradients are larger than the delay radius times the "
+        "each segment, by a tree of subgraphs, into leaves of at most as many operators as the "
+        "node limit; each leaf is ordered and laid out by itself. Where memory is short, a weight "
+        "update waits for a later segment if its gradients are larger than the delay radius times the "
         "mean tensor. \"ROAM\" is the published method, its leaves solved by our exact search. "
         "\"Gradients wait\" is not in the paper: an operator "
-        "that only makes a weight's gradient waits with its update, and the delay radius is smaller. "
+        "that only makes a weight's gradient waits with its update, and the delay radius is "
+        "smaller. "
         "\"Integer programs\" solves leaves by programs as published, \"several streams\" runs "
         "operators of one timestep side by side; both add to the paper a start and our bound for "
         "each program (runtime/planner/papers/roam_programs.h); half of the time is for orders, "
