@@ -11,12 +11,10 @@ is no host memory to offload to: what goes is computed again. A policy that take
 --patience for its few steps, or runs out of memory (so that another takes its place), is given up,
 in smaller budgets too. An hour on two cores.
 """
-import argparse
-import pathlib
 import statistics
 import sys
 
-from reports import (INFEASIBLE, ROOT, compared_policies, parse_networks, run_main, train,
+from reports import (INFEASIBLE, compared_policies, output_parser, parse, run_main, seconds, train,
                      write_report)
 
 PROFILE = "a100-80gb"
@@ -113,12 +111,10 @@ def share_of(point):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("--patience", type=float, default=20, help="time limit of a run, in seconds")
+    parser = output_parser(__doc__, "train_resnet", "train_bert")
+    parser.add_argument("--patience", type=seconds, default=20, help="time limit of a run, in seconds")
     parser.add_argument("--no-tier", action="store_true", help="without a tier to offload to")
-    args = parse_networks(parser, NETWORKS)
+    args = parse(parser, NETWORKS)
     rows = []
     for network in args.networks:
         rows.append(measure(args.build, network, args.no_tier, args.patience))

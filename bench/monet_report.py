@@ -2,10 +2,9 @@
 """The tables and figures of MONeT (Shah et al., 2021) that are about planning, on our networks, its
 published figures beside ours. Prints Markdown tables and writes a report for each part.
 
-usage: monet_report.py [--part NAME]... [--folder bench/results] [--program build/release/bin/plan_graph]
-                       [--profile p100-16gb] [--nodes 200000] [--search-limit 4] [--solver-limit 12]
-                       [--jobs 2] [NETWORK ...]
-       monet_report.py --table [--part NAME]... [--folder bench/results]
+usage: monet_report.py [--part NAME]... [--folder bench/results] [--build build/release]
+                       [--profile p100-16gb] [--nodes 200000] [--search-limit 4] [--solver-limit 10]
+                       [--jobs 1] [--no-run] [NETWORK ...]
 
 part         the paper's                 report
 points       figures 3, 8; tables 1, 7   monet.json
@@ -16,11 +15,9 @@ layers       figure 5                    monet_layers.json
 
 Figure 7 compares algorithms of one convolution: ops_bench --benchmark_filter=algorithm. All times are
 sums of modelled operator times; nothing runs on a GPU. --nodes are evaluations of our search for each plan
-(all parts but points, ablation's best of three seeds), which give the same plans on every machine. The limits, in seconds, are for points
-and for solvers."""
-
-import argparse
-import pathlib
+(all parts but points, ablation's best of three seeds), which give the same plans on every machine. The
+limits, in seconds, are for points and for solvers. All parts take about an hour of an idle core. What
+a report has by limits at least as long is kept; to measure anew, remove it or give another folder."""
 
 import reports
 from monet import ablation, layers, memory, points, search_time
@@ -29,39 +26,41 @@ PARTS = {"points": points, "ablation": ablation, "memory": memory, "search-time"
          "layers": layers}
 
 
+# By which limit of a run, and of a report, a part is kept as a whole.
+LIMITS = {"memory": ("nodes", "evaluations"), "layers": ("nodes", "evaluations"),
+          "search-time": ("solver_limit", "solver_limit_s")}
+
+
 def report_of(args, part):
     suffix = "" if part == "points" else "_" + part.replace("-", "_")
     path = args.folder / f"monet{suffix}.json"
+    if args.no_run:
+        return reports.read_report(path)
     before = reports.read_report(path) if path.exists() else None
-    if args.table:
-        return before
 
     def save(contents):
         reports.write_report(path, processor=reports.cpu_name(), **contents)
-    if part in ("points", "ablation"):  # completed, or network by network
+    if part not in LIMITS:  # completed, or network by network
         return PARTS[part].measure(args, save, before)
+    limit, said = LIMITS[part]
+    if before and before[said] >= getattr(args, limit):
+        return before
     return PARTS[part].measure(args, save)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=pathlib.Path,
-                        default=reports.ROOT / "build" / "release" / "bin" / "plan_graph")
+    parser = reports.report_parser(__doc__, "plan_graph")
     parser.add_argument("--part", choices=PARTS, action="append", help="[all]")
-    parser.add_argument("--folder", type=pathlib.Path, default=reports.ROOT / "bench" / "results")
     parser.add_argument("--profile", default="p100-16gb")
     parser.add_argument("--nodes", type=int, default=200_000)
-    parser.add_argument("--search-limit", type=float, default=4)
-    parser.add_argument("--solver-limit", type=float, default=12)
-    parser.add_argument("--jobs", type=int, default=2, help="plans at a time")
-    parser.add_argument("--table", action="store_true", help="print the tables of reports that exist")
-    args = reports.parse_networks(parser, ablation.BATCHES)
+    parser.add_argument("--search-limit", type=reports.seconds, default=4)
+    parser.add_argument("--solver-limit", type=reports.seconds, default=10)
+    parser.add_argument("--jobs", type=int, default=1, help="plans at a time")
+    args = reports.parse(parser, ablation.BATCHES)
     for part in args.part or PARTS:
         report = report_of(args, part)
-        if report:
-            print(f"\n### {part}\n")
-            PARTS[part].print_tables(report)
+        print(f"\n### {part}\n")
+        PARTS[part].print_tables(report)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 training and forward only, beside what the note says; sharing that makes no operator of another
 stream wait; and schedules with copies laid out so that no stream waits for bytes.
 
-usage: mxnet_report.py [--build build/release] [--folder bench/results] [--no-run]
+usage: mxnet_report.py [--build build/release] [--folder bench/results] [--no-run] [NETWORK...]
 
 One command: runs plan_graph for each network, and train_resnet or train_bert on the simulator for
-the schedules with copies; writes results/mxnet.json and mxnet.md. Some minutes on one core.
+the schedules with copies (of ResNet-50 and BERT-base); writes mxnet.json as it goes, and then
+mxnet.md. Takes two minutes of CPU time, twelve on a busy machine. What was measured at the same
+commit is kept.
 """
 
 import json
@@ -16,7 +18,8 @@ import statistics
 import subprocess
 import tempfile
 
-from reports import cpu_name, read_report, report_parser, run_main, table, train, write_report
+from reports import (BadReport, cpu_name, join, origins, parse, percent as per_cent, read_report,
+                     read_rows, report_parser, run_main, stamp, table, train, write_report)
 
 # Flags of plan_graph. The note names no networks.
 NETWORKS = {
@@ -121,11 +124,13 @@ def gb(value):
 
 
 def percent(value, digits=0):
-    return f"{100 * value:.{digits}f} %"
+    return per_cent(value, digits)
 
 
 def spread(values, digits=0):
     """Least, median and most."""
+    if len(values) == 1:
+        return percent(values[0], digits)
     return (f"{percent(statistics.median(values), digits)} in the median "
             f"({percent(min(values), digits)} to {percent(max(values), digits)})")
 
@@ -217,7 +222,7 @@ def copies_text(rows):
            "operator, and compute waits if the copy is late.")
     yield table(["step, budget", "without a budget, GB", "ours, GB", "ms", "of it waiting, uploads included",
                  "ms with bytes of its own for each block", "parallel-safe, GB", "times ours", "ms",
-                 "measured in a run: ours, ms", "parallel-safe, ms"],
+                 "in a simulated run: ours, ms", "parallel-safe, ms"],
                 [[f"{r['step']}, {r['budget']}", gb(r["unmanaged_peak"]), gb(r["ours"]["peak"]),
                   f"{r['ours']['ms']:.1f}", f"{r['ours']['waiting_ms']:.1f}",
                   f"{r['ours']['own_bytes_ms']:.1f}", gb(r["safe"]["peak"]),
@@ -225,7 +230,9 @@ def copies_text(rows):
                   f"{r['ours']['run_ms']:.1f}", f"{r['safe']['run_ms']:.1f}"] for r in rows])
     cost = [1 - r["ours"]["own_bytes_ms"] / r["ours"]["ms"] for r in rows]
     more = [r["safe"]["peak"] / r["ours"]["peak"] - 1 for r in rows]
-    yield (f"Waiting for bytes and moving blocks takes {spread(cost, 1)} of our schedules' time, as "
+    yield ("The first times are those that a schedule expects, the last those of a run on the "
+           "simulator that follows it; nothing here ran on a GPU. "
+           f"Waiting for bytes and moving blocks takes {spread(cost, 1)} of our schedules' time, as "
            f"the search counts both. Without either, a layout of largest first takes {spread(more)} "
            "more bytes. What is copied out leaves its bytes idle until it is back, since no "
            "operator in between waits for that copy (what is evicted frees its bytes at once in "
@@ -235,36 +242,60 @@ def copies_text(rows):
 
 
 def write_text(folder):
-    report = read_report(folder / "mxnet.json", "rows", "copies")
-    rows = report["rows"]
+    path = folder / "mxnet.json"
+    report = read_report(path, "rows", "copies", "plan_seconds")
+    rows, copies = rows_of(path)
+    if not rows:
+        raise BadReport(f"{path} has no rows")
     settings = " / ".join(sorted({r["settings"] for r in rows}))
+    missing = [name for name in NETWORKS if name not in {r["network"] for r in rows}]
     parts = ["# MXNet's memory note", "Written by `bench/mxnet_report.py` from mxnet.json.",
-             f"Steps of training by SGD with momentum 0.9 in float32, captured by `plan_graph`, "
+             *([f"**Partial: {join(missing)} not measured.**"] if missing else []),
+             f"MXNet's \"Squeeze the Memory Consumption of Deep Learning\" beside our networks: "
+             f"steps of training by SGD with momentum 0.9 in float32, captured by `plan_graph`, "
              f"batch {BATCH} unless the row says otherwise; {settings}; alignment 512 bytes. "
              "Parameters, momentum, uploads and workspaces count. Our default planner: in place, "
-             f"{report['plan_seconds']} s. {report['processor']}, commit {report['commit']}, "
-             f"{report['date']}.",
+             f"{report['plan_seconds']} s. {origins(rows, names)}.",
              "## Sharing on one stream", *note_text(rows),
              "## Sharing that is safe for several streams", *safe_text(rows),
              "## Schedules with copies",
-             f"`tide` on {DEVICE}, {STEPS} steps.", *copies_text(report["copies"])]
+             *([f"`tide` on {report['device']}, a simulated GPU, {STEPS} steps. {origins(copies)}.",
+                *copies_text(copies)] if copies else ["Not measured."])]
     (folder / "mxnet.md").write_text("\n\n".join(parts) + "\n")
 
 
+def rows_of(path):
+    """Of networks, and of schedules with copies."""
+    return tuple(read_rows(path, "processor", key=key) for key in ("rows", "copies"))
+
+
+def measure_all(args, path):
+    rows, copies = rows_of(path)
+    origin = {"commit": stamp()["commit"], "processor": cpu_name()}
+
+    def add(found, key, measured):
+        """Measures what was not at this commit, and writes."""
+        before = [row for row in found if all(row[k] == v for k, v in key.items())]
+        if any(row["commit"] == origin["commit"] for row in before):
+            return
+        row = {**measured(), **origin}
+        found[:] = [row if old in before else old for old in found] if before else [*found, row]
+        rows.sort(key=lambda row: list(NETWORKS).index(row["network"]))
+        write_report(path, device=DEVICE, plan_seconds=PLAN_SECONDS, rows=rows, copies=copies)
+        print(*key.values(), flush=True)
+
+    for name in args.networks:
+        add(rows, {"network": name}, lambda name=name: measure(args.build, name))
+    for name in COPIES:
+        for budget in BUDGETS if name.split(",")[0] in args.networks else []:
+            add(copies, {"step": name, "budget": budget},
+                lambda name=name, budget=budget: measure_copies(args.build, name, budget))
+
+
 def main():
-    args = report_parser(__doc__).parse_args()
+    args = parse(report_parser(__doc__, "plan_graph", "train_resnet", "train_bert"), NETWORKS)
     if not args.no_run:
-        rows = []
-        for name in NETWORKS:
-            rows.append(measure(args.build, name))
-            print(name, flush=True)
-        copies = []
-        for name in COPIES:
-            for budget in BUDGETS:
-                copies.append(measure_copies(args.build, name, budget))
-                print(name, budget, flush=True)
-        write_report(args.folder / "mxnet.json", processor=cpu_name(), device=DEVICE,
-                     plan_seconds=PLAN_SECONDS, rows=rows, copies=copies)
+        measure_all(args, args.folder / "mxnet.json")
     write_text(args.folder)
 
 

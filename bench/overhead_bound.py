@@ -10,13 +10,11 @@ beside them what tide takes, in the same run. The bounds are of linear programs'
 schedule is claimed to reach them.
 """
 
-import argparse
 import math
-import pathlib
 import sys
 import time
 
-from reports import INFEASIBLE, ROOT, parse_networks, run_main, train, write_report
+from reports import INFEASIBLE, output_parser, parse, run_main, train, write_report
 
 SAVINGS = [40, 50, 60, 70, 78, 80]
 STEPS = 20
@@ -90,11 +88,9 @@ def table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--output", type=pathlib.Path)
+    parser = output_parser(__doc__, "train_resnet", "train_bert")
     parser.add_argument("--savings", type=int, nargs="+", default=SAVINGS)
-    args = parse_networks(parser, NETWORKS)
+    args = parse(parser, NETWORKS)
     rows = []
     for name in args.networks:
         rows.append(measure(args.build, name, args.savings))

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
 """Runs the DELTA paper's experiments on the simulator and writes what came of them.
 
-    bench/papers_report.py [--build build/release] [--force] [--no-run]
+usage: papers_report.py [--build build/release] [--folder bench/results/papers] [--jobs 2]
+                        [--epochs 2] [--force] [--no-run]
 
-One command: bench/paper_experiments makes JSON files in bench/results/papers (some minutes on two
-cores; it goes on where it was stopped, and does nothing twice for the same commit and program),
-and this writes report.md and its figures (SVG) beside them. Needs matplotlib (Debian:
+One command: bench/paper_experiments makes JSON files in the folder (up to an hour on two cores;
+it goes on where it was stopped, and does nothing twice for the same commit and program), and this
+writes report.md and its figures (SVG) beside them. Needs matplotlib (Debian:
 python3-matplotlib).
 """
-import argparse
 import json
-import pathlib
 import re
 import subprocess
 import sys
 
-from reports import (ROOT, axes_style, join, percent, pyplot, read_report, run_main, save, table,
-                     train)
+from reports import (axes_style, join, parse, percent, pyplot, read_report, report_parser, run_main,
+                     save, table, train)
 
 plt = pyplot("papers")
 import matplotlib.colors  # noqa: E402
@@ -39,8 +38,8 @@ STYLES = {  # colour, line
 }
 OTHER_STYLE = ("#444444", "-.")
 NAMES = {"delta": "delta (base)", "delta:lru": "delta (LRU)", "delta:greedy": "delta (GREEDY)"}
-CAPUCHIN = ("Capuchin's paper is not at hand, so none of its published figures stands beside those "
-            "of `msps`.")
+CAPUCHIN = ("`msps` is Capuchin (Peng et al., 2020). Its paper is not at hand, so none of its "
+            "published figures stands beside these.")
 SAVINGS = [20, 30, 40, 50, 60, 70, 78, 80]
 INVERSION = 0.05
 TIE = 0.005  # of a step without a budget
@@ -136,8 +135,10 @@ def draw_curves(data, title, path):
 
 
 def curves_text(folder, parts):
-    parts.append("All tables of this section. " + parameters(
-        folder, policies_of(load(folder, f"curves_{next(iter(CURVES))}"))) + " " + CAPUCHIN)
+    parts.append(f"{CAPUCHIN} An inversion is a budget in which a step takes longer than in a smaller one. "
+                 "\"Within the budget\": of the budgets that train, those that the arena kept to. "
+                 "All tables of this section. " + parameters(
+        folder, policies_of(load(folder, f"curves_{next(iter(CURVES))}"))))
     for model, title in CURVES.items():
         data = load(folder, f"curves_{model}")
         draw_curves(data, title, folder / f"curves_{model}.svg")
@@ -166,8 +167,8 @@ def curves_text(folder, parts):
                          len(found) or "none",
                          f"{percent(worst[0], 0)} takes {percent(worst[2])} more than "
                          f"{percent(worst[1], 0)}" if worst else ""])
-        parts.append(table(["", "budgets that train", "kept", "from", "inversions above 5 %",
-                            "the worst"], body))
+        parts.append(table(["", "budgets that train", "within the budget", "from",
+                            "inversions above 5 %", "the worst"], body))
         named = inversions(rows["tide"]["points"])
         parts.append("tide's inversions: " + ("; ".join(
             f"{percent(b, 0)} of the peak takes {percent(m)} more than {percent(s, 0)}"
@@ -184,7 +185,7 @@ def curves_text(folder, parts):
                      f"{percent(TIE)} of a step: " + ("; ".join(behind) or "none") + ".")
 
 
-# --- the issue's aims ----------------------------------------------------------------------------
+# --- aims ----------------------------------------------------------------------------------------
 
 
 def aims(folder, parts):
@@ -206,6 +207,7 @@ def aims(folder, parts):
     point = next(p for p in eager["points"] if p["saving_against_eager"] == 70)
     add("BERT-base 512, 70 % saved against eager attention's peak and time", point, 0.06,
         "overhead_against_eager")
+    parts.append("What this project set out to reach with `tide`; the paper has no such figures.")
     parts.append(table(["tide", "aim: at most", "longer step", "reached"], rows))
     parts.append(parameters(folder, ["tide"]))
     row = load(folder, "max_batch")["rows"]["resnet50 tide"]
@@ -377,7 +379,8 @@ def figure8(folder, parts):
     longest = max(row["ms"] for row in rows.values() if "ms" in row)
     body = []
     for ax, (policy, row) in zip(axes, rows.items()):
-        title = "without a budget" if policy == "none" else name(policy)
+        title = "without a budget" if policy == "none" else (
+            f"{name(policy)}, budget {row['budget'] / 2**30:.1f} GiB")
         if "ms" not in row:
             ax.set_title(f"{title}: {outcome(row)}", loc="left", fontsize=10)
             continue
@@ -399,7 +402,7 @@ def figure8(folder, parts):
         ax.set_ylabel("GiB in use")
         ax.set_xlim(0, longest)
         axes_style(ax)
-        body.append([title, f"{row['ms']:.0f}", row["evictions"], row["recomputes"], row["offloads"],
+        body.append([title.split(", budget")[0], f"{row['ms']:.0f}", row["evictions"], row["recomputes"], row["offloads"],
                      gb(row["offload_bytes"]), row["reloads"], gb(row["reload_bytes"]),
                      f"{row['stall_ms']:.0f}"])
     handles = [matplotlib.patches.Patch(color=colour, label=key) for key, colour in LANES]
@@ -407,8 +410,8 @@ def figure8(folder, parts):
     axes[-1].set_xlabel("ms")
     save(figure, folder / "fig8.svg")
     parts.append("![Memory over one step](fig8.svg)\n\nMemory in use over one step of ResNet-50, batch "
-                 "256, with 60 % saved (dashed: the budget); below it, when the links and recomputation "
-                 "are busy.")
+                 "256, with 60 % saved (dashed: the budget; each panel has its own scale); below it, when "
+                 "the links and recomputation are busy.")
     parts.append(table(["", "ms", "evictions", "recomputed", "offloads", "GB", "reloads", "GB",
                         "waited, ms"], body))
     parts.append(parameters(folder, rows) + (f" {CAPUCHIN}" if "msps" in rows else ""))
@@ -544,6 +547,7 @@ def convergence(folder, parts):
 
 ABLATED = ["resnet50_b256", "bert_base_512_b32"]
 NOT_A_REPAIR = "prices"  # on in delta-paper too
+NOT_A_REPAIR_NOTE = " (on in both; the last two columns switch it off)"
 
 
 def ablation(folder, parts):
@@ -564,7 +568,7 @@ def ablation(folder, parts):
             if repair == "commit":
                 continue
             off = "no-" if repair == NOT_A_REPAIR else ""
-            body.append([f"`{repair}`" + (" (delta-paper: without)" if off else ""), about,
+            body.append([f"`{repair}`" + (NOT_A_REPAIR_NOTE if off else ""), about,
                          *cells(model, f"delta/no-{repair}"), *cells(model, f"delta-paper/{off}{repair}")])
         parts.append(f"{CURVES[model]}:")
         parts.append(table(["repair", "ours (the paper's)", *head], body))
@@ -663,9 +667,12 @@ def differences(folder):
         for (k, i), changes in sorted(worst.items()):
             change, repair = (max if k == "delta" else min)(changes)
             same = sorted(r for c, r in changes if abs(c) < 0.0005)
-            verb = "undoing" if k == "delta" else "making"
-            texts.append(f"at {[50, 60][i]} % saved {verb} `{repair}` changes a step of `{k}` the most, by "
-                         f"{100 * change:+.1f} %" + (f"; {', '.join(f'`{r}`' for r in same)} change nothing" if same else ""))
+            how = "without" if k == "delta" else "with"
+            longer = (f"{percent(abs(change))} {'longer' if change > 0 else 'less long'}"
+                      if abs(change) >= 0.0005 else "as long as before")
+            texts.append(f"at {[50, 60][i]} % saved, `{repair}` does the most for `{k}`: a step "
+                         f"{how} it takes {longer}"
+                         + (f"; {join(f'`{r}`' for r in same)} change nothing" if same else ""))
         found.append((f"The repairs, {CURVES[model]}", ". ".join(t[0].upper() + t[1:] for t in texts) + "."))
 
     ours = peak_rows["resnet50_b128"]["need"]["ms"]
@@ -785,23 +792,17 @@ def write_report(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench" / "results" / "papers")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser = report_parser(__doc__, "paper_experiments", "train_resnet", folder="bench/results/papers")
+    parser.add_argument("--jobs", type=int, default=2, help="experiments at a time [2]")
     parser.add_argument("--epochs", type=int, default=2, help="of Fig. 6's training on the CPU [2]")
     parser.add_argument("--force", action="store_true", help="measure everything again")
-    parser.add_argument("--no-run", action="store_true", help="only write the report, from existing results")
-    arguments = parser.parse_args()
-    if not arguments.no_run:
-        program = arguments.build / "bin" / "paper_experiments"
-        if not program.exists():
-            sys.exit(f"papers_report.py: {program} is missing; build it, or give its folder with --build")
-        command = [program, "--out", arguments.out, "--jobs", str(arguments.jobs)]
-        subprocess.run(command + (["--force"] if arguments.force else []), check=True)
-        run_convergence(arguments.build, arguments.out, arguments.epochs, arguments.force)
-    write_report(arguments.out)
-    print(f"{arguments.out / 'report.md'}")
+    args = parse(parser)
+    if not args.no_run:
+        command = [args.program, "--out", args.folder, "--jobs", str(args.jobs)]
+        subprocess.run(command + (["--force"] if args.force else []), check=True)
+        run_convergence(args.build, args.folder, args.epochs, args.force)
+    write_report(args.folder)
+    print(f"{args.folder / 'report.md'}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans the problems in data/instances, and ROAM without each of its ingredients; writes tables.
 
-usage: plan_instances.py [--program build/release/bin/plan_graph] [--output FILE.json]
+usage: plan_instances.py [--build build/release] [--output FILE.json] [--deadline 5]
                          [--only layout,order,roam] [NETWORK...]
 
 - layout: each CSV of buffers; the least height is the max load. MiniMalloc's five are summed.
@@ -9,7 +9,8 @@ usage: plan_instances.py [--program build/release/bin/plan_graph] [--output FILE
   files' own terms, where a parameter may come late and go early, and with parameters resident,
   as OLLA's authors hold them. OLLA's published peak beside the latter runs several operators in
   one timestep.
-- roam: ROAM (runtime/planner/roam) with each ingredient changed, beside the default planner: on
+- roam: ROAM (runtime/planner/roam; its leaves' integer programs, not run here, are in
+  runtime/planner/papers) with each ingredient changed, beside the default planner: on
   MODel's steps with parameters resident, and on the networks of plan_networks.py with SGD and
   with Adam. ROAM as published neither makes gradients when their updates run, nor merges small
   leaves, nor uses in-place pairs; the default planner does the last. Beside them the paper's
@@ -18,17 +19,17 @@ usage: plan_instances.py [--program build/release/bin/plan_graph] [--output FILE
 
 Seconds are the planner's own, of wall clock; for layouts beside the CPU time of the whole
 program, which also reads, checks and compares: a busy machine stretches the one, not the other.
+All tables take about 40 minutes on a busy machine, nearly all of it for roam.
 """
 
-import argparse
 import gzip
 import json
-import pathlib
 import re
 import statistics
 
 from plan_networks import NETWORKS
-from reports import ROOT, cpu_seconds, plan_network, run_main, run_plan_graph, write_report
+from reports import (ROOT, cpu_seconds, output_parser, parse, plan_network, run_main,
+                     run_plan_graph, seconds, write_report)
 
 INSTANCES = ROOT / "data" / "instances"
 ABLATIONS = ["roam-no-segments", "roam-no-tree", "roam-updates-at-once", "roam-updates-last",
@@ -180,27 +181,22 @@ def summary_of(rows, methods):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--program", default="build/release/bin/plan_graph")
-    parser.add_argument("--deadline", type=float, default=5)
-    parser.add_argument("--output")
-    parser.add_argument("--only", default="layout,order,roam")
-    parser.add_argument("networks", nargs="*", default=NETWORKS)
-    args = parser.parse_args()
-
-    tables = {}
-    for table in args.only.split(","):
-        if table == "layout":
-            tables[table] = layout_rows(args.program, args.deadline)
-        elif table == "order":
-            tables[table] = order_rows(args.program, args.deadline)
-        elif table == "roam":
-            tables[table] = roam_rows(args.program, args.deadline, args.networks)
-        else:
-            parser.error(f"--only {table}: not one of layout, order, roam")
+    parser = output_parser(__doc__, "plan_graph")
+    parser.add_argument("--deadline", type=seconds, default=5, help="of a plan [5 s]")
+    parser.add_argument("--only", default="layout,order,roam", metavar="TABLE,...")
+    args = parse(parser, NETWORKS)
+    tables = {"layout": lambda: layout_rows(args.program, args.deadline),
+              "order": lambda: order_rows(args.program, args.deadline),
+              "roam": lambda: roam_rows(args.program, args.deadline, args.networks)}
+    only = args.only.split(",")
+    for name in only:
+        if name not in tables:
+            parser.error(f"--only {name}: not one of {', '.join(tables)}")
+    if "roam" not in only and args.networks != NETWORKS:
+        parser.error("a NETWORK is for roam alone, which --only leaves out")
+    found = {name: tables[name]() for name in only}
     if args.output:
-        write_report(args.output, deadline_s=args.deadline, **tables)
+        write_report(args.output, deadline_s=args.deadline, **found)
 
 
 if __name__ == "__main__":

@@ -3,16 +3,16 @@
 programs, Chen's checkpoints, Gist's encodings (plan_graph --remat --method). Prints a Markdown table
 and writes a report.
 
-usage: remat_methods.py [--program build/release/bin/plan_graph] [--output FILE.json] [--limit 60]
-                        [--search-limit 10] [--jobs 1] [--checker FILE.py] [--methods A,B]
-                        [INSTANCE ...]
+usage: remat_methods.py [--build build/release] [--output FILE.json] [--limit 60] [--search-limit 10]
+                        [--jobs 1] [--checker FILE.py] [--methods A,B] [INSTANCE ...]
        remat_methods.py --table FILE.json
 
 INSTANCE: a file, a name in data/instances/remat, one that remat_instances.py writes, or MODEL@BATCH,
 a step that plan_graph captures; each at its own budgets. --limit: seconds of a solver for each
 budget; --search-limit: of our search. Every schedule is validated by plan_graph; with --checker,
 those that fit also by `FILE.py INSTANCE SCHEDULE --budget B`. A report that exists is completed: what
-it has is not measured again. The solvers are those that plan_graph finds (BUILDING.md)."""
+it has is not measured again. The problems below take up to three hours. The solvers are those that
+plan_graph finds (BUILDING.md)."""
 
 import concurrent.futures
 import gzip
@@ -210,15 +210,15 @@ def measure(args, instances):
 
 
 def main():
-    parser = reports.plan_graph_parser(__doc__)
-    parser.add_argument("--limit", type=float, default=60)
-    parser.add_argument("--search-limit", type=float, default=10)
+    parser = reports.output_parser(__doc__, "plan_graph")
+    parser.add_argument("--limit", type=reports.seconds, default=60)
+    parser.add_argument("--search-limit", type=reports.seconds, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="budgets at a time")
     parser.add_argument("--checker", type=pathlib.Path)
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--table", type=pathlib.Path, help="print the table of a report")
     parser.add_argument("instances", nargs="*", metavar="INSTANCE")
-    args = parser.parse_args()
+    args = reports.parse(parser)
     if args.table:
         print_table(reports.read_report(args.table))
         return

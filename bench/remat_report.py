@@ -2,16 +2,14 @@
 """Plans rematerialisation in all budgets of the bundled steps and of generated ones that were held
 back while the planner was tuned; writes a table.
 
-usage: remat_report.py [--program build/release/bin/plan_graph] [--output FILE.json]
-                       [--seeds FIRST LAST] [--seconds S] [--seconds-variants S] [--nodes N]
-                       [--jobs N] [--only TEXT]
+usage: remat_report.py [--build build/release] [--output FILE.json] [--seeds FIRST LAST]
+                       [--seconds S] [--seconds-variants S] [--nodes N] [--jobs N] [--only TEXT]
 
 Ratio: time of the schedule / time of running every node once. Gap: to the bound that the planner
 proves in the same run. Small steps have an optimum by exhaustive search; `excess` is the distance
 to it. The planner validates each schedule before it writes it. remat_instances.py makes the steps;
 seeds from 1000 on are the ones held back."""
 
-import argparse
 import concurrent.futures
 import gzip
 import json
@@ -21,7 +19,7 @@ import subprocess
 import tempfile
 
 import remat_instances
-from reports import ROOT, cpu_name, run_main, write_report
+from reports import ROOT, cpu_name, output_parser, parse, run_main, seconds, write_report
 
 BUNDLED = ("resnet18_32", "vgg16_32", "bert-base_32")
 
@@ -35,13 +33,13 @@ def bundled(name):
 def plan(args, folder, problem, budget):
     """One row."""
     has_variants = any("variants" in node for node in problem["nodes"])
-    seconds = args.seconds_variants if has_variants else args.seconds
+    deadline = args.seconds_variants if has_variants else args.seconds
     row = {"instance": problem["name"], "nodes": len(problem["nodes"]), "variants": has_variants,
-           "budget_bytes": budget["bytes"], "deadline_s": seconds}
+           "budget_bytes": budget["bytes"], "deadline_s": deadline}
     file = pathlib.Path(folder) / (problem["name"] + ".json")
     output = pathlib.Path(folder) / ("%s-%d.out" % (problem["name"], budget["bytes"]))
     command = [args.program, "--remat", file, "--budget", budget["bytes"], "--output", output,
-               "--deadline", 1e6 if args.nodes else seconds]
+               "--deadline", 1e6 if args.nodes else deadline]
     command += ["--nodes", args.nodes] if args.nodes else []
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if not output.exists():
@@ -87,18 +85,15 @@ def summary(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--program", type=pathlib.Path,
-                        default=ROOT / "build" / "release" / "bin" / "plan_graph")
-    parser.add_argument("--output", type=pathlib.Path)
+    parser = output_parser(__doc__, "plan_graph")
     parser.add_argument("--seeds", type=int, nargs=2, default=(1001, 1003),
                         metavar=("FIRST", "LAST"))
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--seconds-variants", type=float, default=60)
+    parser.add_argument("--seconds", type=seconds, default=10)
+    parser.add_argument("--seconds-variants", type=seconds, default=60)
     parser.add_argument("--nodes", type=int, help="a limit on work in place of seconds")
     parser.add_argument("--jobs", type=int, default=1, help="plans at the same time")
     parser.add_argument("--only", default="", help="problems with this in their name")
-    args = parser.parse_args()
+    args = parse(parser)
 
     problems = [bundled(name) for name in BUNDLED]
     problems += remat_instances.random_steps(*args.seeds, small=True)

@@ -2,11 +2,13 @@
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import platform
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,9 +20,15 @@ TEXT = ["bert-base", "xlm-roberta-base", "gpt2", "gpt2-xl"]  # networks whose st
 
 def run_main(main):
     """Ends the script as main() does. What a user can mend is one line, not a traceback: a file or
-    a program that is missing or broken, and Ctrl-C."""
+    a program that is missing or broken, and Ctrl-C. A reader that has seen enough ends it (| head).
+    """
     try:
-        sys.exit(main())
+        code = main()
+        sys.stdout.flush()
+        sys.exit(code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(f"{sys.argv[0]}: interrupted")
     except subprocess.CalledProcessError as error:
@@ -111,36 +119,100 @@ def compared_policies(build):
             if policy not in ("none", "price", "austere")]
 
 
-def plan_graph_parser(doc):
-    """A parser whose help is `doc`, for what runs plan_graph and writes a report."""
+def seconds(text):
+    """A deadline on the command line."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no time: it must be positive")
+    return value
+
+
+def build_parser(doc, *programs):
+    """A parser whose help is `doc`, for what runs these programs of a build: args.program is the
+    first. To be used with parse(), which checks them."""
     parser = argparse.ArgumentParser(description=doc, usage=argparse.SUPPRESS,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=pathlib.Path,
-                        default=ROOT / "build" / "release" / "bin" / "plan_graph")
-    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
+                        help="where the programs are [build/release]")
+    parser.set_defaults(programs=programs)
     return parser
 
 
-def report_parser(doc):
-    """A parser whose help is `doc`, for what measures with a build and writes text to a folder."""
-    parser = argparse.ArgumentParser(description=doc, usage=argparse.SUPPRESS,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "bench" / "results")
+def output_parser(doc, *programs):
+    """For what measures, and writes one file."""
+    parser = build_parser(doc, *programs)
+    parser.add_argument("--output", type=pathlib.Path, help="the file [none]")
+    return parser
+
+
+def report_parser(doc, *programs, folder="bench/results"):
+    """For what measures, and writes text from the measurements in a folder."""
+    parser = build_parser(doc, *programs)
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / folder,
+                        help=f"of the measurements and the report; must exist [{folder}]")
     parser.add_argument("--no-run", action="store_true", help="only write the report anew")
     return parser
 
 
-def parse_networks(parser, networks):
-    """The arguments, with those of `networks` that are named, or all."""
-    parser.add_argument("networks", nargs="*", metavar="NETWORK",
-                        help=f"of {', '.join(networks)} [all]")
+def parse(parser, networks=()):
+    """The arguments, with those of `networks` that are named, or all. What cannot be run or
+    written is refused before anything is measured."""
+    if networks:
+        parser.add_argument("networks", nargs="*", metavar="NETWORK",
+                            help=f"of {', '.join(networks)} [all]")
     args = parser.parse_args()
-    for name in args.networks:
-        if name not in networks:
-            parser.error(f"unknown network '{name}'; available: {', '.join(networks)}")
-    args.networks = args.networks or list(networks)
+    if networks:
+        for name in args.networks:
+            if name not in networks:
+                parser.error(f"unknown network '{name}'; available: {', '.join(networks)}")
+        args.networks = args.networks or list(networks)
+    output = getattr(args, "output", None)
+    folder = getattr(args, "folder", output and output.absolute().parent)
+    if folder and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        parser.error(f"{folder} is no folder that can be written to")
+    paths = [args.build / "bin" / name for name in args.programs]
+    reads_only = getattr(args, "no_run", False) or getattr(args, "table", None)
+    for path in paths:
+        if not reads_only and not (path.is_file() and os.access(path, os.X_OK)):
+            parser.error(f"{path} is missing: build it, or give the build's folder with --build")
+    args.program = paths[0]
     return args
+
+
+def find_solver(name):
+    """HiGHS or CBC, as plan_graph finds it: an empty TIDEMARK_... excludes it."""
+    return os.environ.get(f"TIDEMARK_{name.upper()}", shutil.which(name.lower()))
+
+
+def read_rows(path, *fields, key="rows"):
+    """The rows of a report that may exist. What it says of all is said of each: its commit, and
+    these fields."""
+    report = read_report(path, key) if path.exists() else {key: []}
+    for row in report[key]:
+        for field in ("commit", *fields):
+            if field in report:
+                row.setdefault(field, report[field])
+    return report[key]
+
+
+def origins(rows, about=lambda rows: f"{len(rows)} rows"):
+    """The processors, solvers and commits of rows, by group where they differ."""
+    groups = {}
+    for row in rows:
+        solver = row.get("solver") and solver_name(row["solver"])
+        groups.setdefault((row["processor"], solver), []).append(row)
+    return "; ".join(
+        (f"{about(group)}: " if len(groups) > 1 else "")
+        + ", ".join(filter(None, [solver, processor]))
+        + f", commit {', '.join(sorted({r['commit'] for r in group}))}"
+        for (processor, solver), group in groups.items())
+
+
+def load_of(rows):
+    """Of the machine while they were measured."""
+    loads = [r["load_average"] for r in rows if "load_average" in r]
+    ends = dict.fromkeys(f"{load:.0f}" for load in (min(loads), max(loads))) if loads else []
+    return f" (load {' to '.join(ends)})" if loads else ""
 
 
 def table(header, rows):
@@ -171,8 +243,9 @@ def write_report(path, **contents):
     part.replace(path)
 
 
-def percent(value, digits=1):
-    return "none" if value is None else f"{100 * value:.{digits}f} %"
+def percent(value, digits=1, sign=""):
+    """Never -0."""
+    return "none" if value is None else f"{round(100 * value, digits) + 0.0:{sign}.{digits}f} %"
 
 
 def join(items):
@@ -181,8 +254,9 @@ def join(items):
 
 
 def solver_name(version):
-    """HiGHS' own name and version."""
-    return version.split(" Copyright")[0].rstrip(".").replace("version ", "")
+    """Its name, and HiGHS' version, from what it says of itself first."""
+    name = version.split(" Copyright")[0].rstrip(". ").replace("version ", "")
+    return name.removeprefix("Welcome to the ")
 
 
 def pyplot(salt):

@@ -2,35 +2,35 @@
 """ROAM's networks planned by ROAM, by its baselines and by the default planner, beside what the
 paper publishes.
 
-usage: roam_report.py [--build build/release] [--folder bench/results] [--deadline 5]
+usage: roam_report.py [--build build/release] [--folder bench/results] [--deadline 30]
                       [--solver-deadline 60] [--no-run] [NETWORK...]
 
 Plans each network's step at batch 1, 2, 4 and 32 (GPT-2 XL at 1, 2 and 4, as the paper) with SGD
-and with Adam unfused, writes results/roam.json as it goes, and then results/roam.md with its
-figures (SVG) from that. Goes on where it was stopped: what was planned with the same flags and
-deadline is not planned again (delete its row to do so), nor what ended before a shorter deadline.
-Integer programs need HiGHS (TIDEMARK_HIGHS, or highs in PATH); without it the report says that
-they were not run. Needs matplotlib (Debian: python3-matplotlib).
+and with Adam unfused, writes roam.json as it goes, and then roam.md with its figures (SVG) from
+that. Planning takes 16 minutes in all, and by integer programs two hours. Goes on where it was
+stopped: what was planned with the same flags, and with a deadline at least as long or that it did
+not need, is kept. To measure anew, remove roam.json or give another folder.
+Integer programs need HiGHS (TIDEMARK_HIGHS, or highs in PATH; CBC is not used here); without it the
+report says that they were not run. Needs matplotlib (Debian: python3-matplotlib).
 
 Networks of text are captured without clipping, for which updates would wait for all gradients, and
-which the paper does not have. Integer programs are run once more without time, which gives the
-peak of their starts.
+which the paper does not have. Integer programs begin from a plan by heuristics: another run with a
+deadline of 0 gives the peak of that plan.
 """
 import contextlib
-import json
 import os
 import pathlib
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from typing import NamedTuple
 
-from reports import (axes_style, cpu_name, cpu_seconds, default_of, join, parse_networks, percent,
-                     plan_network, pyplot, read_report, report_parser, run_main, save, solver_name,
-                     stamp, table, write_report)
+from reports import (BadReport, axes_style, cpu_name, cpu_seconds, default_of, find_solver, join,
+                     load_of, origins, parse, percent, plan_network, pyplot, read_report,
+                     read_rows, report_parser, run_main, save, seconds, solver_name, stamp, table,
+                     write_report)
 
 plt = pyplot("roam")
 
@@ -123,8 +123,6 @@ def quick_cells(args):
                 if network in args.networks:
                     yield Cell(network, 1, "adam-unfused", method, ("--roam-delay-radius", radius),
                                args.deadline)
-
-
     if PARTS_STEP[0] in args.networks:
         for optimizer in OPTIMIZERS:
             for method, flags in PARTS.values():
@@ -136,7 +134,7 @@ def layout_cells(args, rows):
         if (row["method"], row["flags"]) == ("roam", []) and row["network"] in args.networks \
                 and fragmentation(row) > WASTEFUL:
             for method in LAYOUTS:
-                yield cell_of(row)._replace(method=method)
+                yield cell_of(row)._replace(method=method, deadline=args.deadline)
 
 
 def program_cells(args):
@@ -148,10 +146,6 @@ def program_cells(args):
     for step in sorted(steps(args.networks), key=rank):
         for method in BY_PROGRAMS:
             yield Cell(*step, method, (), args.solver_deadline)
-
-
-def find_highs():
-    return os.environ.get("TIDEMARK_HIGHS") or shutil.which("highs")
 
 
 @contextlib.contextmanager
@@ -190,20 +184,22 @@ def fragmentation(row):
     return 1 - row["load_bytes"] / row["peak_bytes"]
 
 
+def was_cut(row):
+    """By its deadline. Integer programs divide the time among leaves, so any may be."""
+    return row["method"] in BY_PROGRAMS or row["seconds"] >= 0.9 * row["deadline_s"]
+
+
 def is_done(row, cell):
-    ended = (row["seconds"] < 0.9 * row["deadline_s"] and row["deadline_s"] < cell.deadline
-             and row["method"] not in BY_PROGRAMS)  # these divide the time among leaves
-    return cell_of(row) == cell or (ended and cell_of(row)[:5] == cell[:5])
+    return cell_of(row)[:5] == cell[:5] and (row["deadline_s"] >= cell.deadline or not was_cut(row))
 
 
 class Results:
     """The rows so far, in a file that is written after each."""
 
     def __init__(self, args, path):
-        old = read_report(path) if path.exists() else {}
-        self.rows, self.solver = old.get("rows", []), old.get("solver", "")
+        self.rows = rows_of(path)
         self.path, self.commit = path, stamp()["commit"]
-        self.program = args.build / "bin" / "plan_graph"
+        self.program, self.solver = args.program, ""
         self.parameters = {flag: default_of(self.program, f"--roam-{flag}")
                            for flag in ("node-limit", "delay-radius", "delay-coefficient")}
 
@@ -211,18 +207,27 @@ class Results:
         for cell in cells:
             if any(is_done(row, cell) for row in self.rows):
                 continue
-            row = {**measured(self.program, cell), "commit": self.commit,
+            row = {**measured(self.program, cell), "commit": self.commit, "processor": cpu_name(),
                    "load_average": os.getloadavg()[0]}
+            if cell.method in BY_PROGRAMS:
+                row["solver"] = self.solver
             del row["deadline"]
             row["flags"] = list(cell.flags)
             self.rows = [r for r in self.rows if cell_of(r)[:5] != cell[:5]] + [row]
             self.rows.sort(key=order_of)
-            write_report(self.path, commit=self.commit, processor=cpu_name(), solver=self.solver,
-                         parameters=self.parameters, rows=self.rows)
+            write_report(self.path, parameters=self.parameters, rows=self.rows)
             print(f"{cell.network}, {cell.batch}, {OPTIMIZERS[cell.optimizer]}, {cell.method}"
                   f"{''.join(f' {f}' for f in cell.flags)}: {row['peak_bytes'] / 2**20:.1f} MiB, "
                   f"fragmentation {percent(fragmentation(row), 2)}, {row['seconds']:.1f} s",
                   flush=True)
+
+
+def rows_of(path):
+    rows = read_rows(path, "processor", "solver")
+    for row in rows:
+        if row["method"] not in BY_PROGRAMS:
+            row.pop("solver", None)
+    return rows
 
 
 def order_of(row):
@@ -232,11 +237,12 @@ def order_of(row):
 
 def measure_all(args, path):
     results = Results(args, path)
+    highs = find_solver("HiGHS")
+    solver = f"the solver is HiGHS, {highs}" if highs else "no HiGHS, so no integer programs"
+    print(f"roam_report.py: {solver}", file=sys.stderr)
     results.add(quick_cells(args), measure)
     results.add(list(layout_cells(args, results.rows)), measure)
-    highs = find_highs()
     if not highs:
-        print("roam_report.py: no HiGHS, so ROAM by integer programs is not run", file=sys.stderr)
         return
     results.solver = subprocess.run([highs, "--version"], capture_output=True, text=True,
                                     check=False).stdout.splitlines()[0]
@@ -254,10 +260,13 @@ class Step:
     def __init__(self, name, rows):
         self.network, self.batch, self.optimizer = name
         self.plans = {r["method"]: r for r in rows if tuple(r["flags"]) == flags_of(r["method"])}
-        self.bound = self.plans["default"]["bound_bytes"]
 
     def __str__(self):
         return f"{self.network} {self.batch}"
+
+    @property
+    def bound(self):
+        return self.plans["default"]["bound_bytes"]
 
     def has(self, *methods):
         return all(m in self.plans for m in methods)
@@ -292,6 +301,11 @@ def mean(values):
     return statistics.mean(values) if values else None
 
 
+def partial(all_steps):
+    """Whether steps are missing, so that no mean stands beside the paper's."""
+    return len(all_steps) < len(steps(NETWORKS))
+
+
 def in_paper(all_steps):
     return [s for s in all_steps if s.published("roam") is not None]
 
@@ -323,25 +337,38 @@ def pair(step, method):
     return cell + (f" ({two(published)})" if published is not None else "")
 
 
-def parameters_text(report, methods):
-    """Of every method in a table."""
+def deadlines(rows):
+    """"30 s a step", or the range."""
+    limits = sorted({row["deadline_s"] for row in rows})
+    ends = dict.fromkeys((limits[0], limits[-1]))
+    text = " to ".join(f"{limit:g}" for limit in ends) + " s a step"
+    cut = sum(was_cut(r) for r in rows if r["deadline_s"] < limits[-1])
+    return text + (f" ({cut} of {len(rows)} plans were cut before {limits[-1]:g} s)" if cut else "")
+
+
+def parameters_text(report, methods, rows=None):
+    """Of every method in a table; `rows`: those that it shows, if not all of the methods."""
     given, parts = report["parameters"], []
     if any(m.startswith("roam") for m in methods):
+        coefficient = given["delay-coefficient"]
+        counted = ("the memory that it takes" if coefficient == "what each update takes"
+                   else f"{coefficient} times its gradients")
         parts.append(f"ROAM's node limit {given['node-limit']}, delay radius "
                      f"{given['delay-radius']}"
                      + (f" ({WAIT_RADIUS} where gradients wait)"
                         if "roam-gradients-wait" in methods else "")
-                     + f", the optimizer's coefficient {given['delay-coefficient']}")
-    limits = {}
-    for row in report["rows"]:
-        if row["method"] in methods:
-            kind = (f"integer programs ({solver_name(report['solver'])})"
+                     + f", a weight update counted with {counted} (the paper: 3 times its "
+                     "gradients, for Adam)")
+    without = [m for m in ("lescea-llfb", "pytorch") if m in methods]
+    kinds = {}
+    for row in report["rows"] if rows is None else rows:
+        if row["method"] in methods and row["method"] not in without:
+            kind = (f"integer programs ({solver_name(row['solver'])})"
                     if row["method"] in BY_PROGRAMS else "plans without a solver")
-            limits[kind] = max(limits.get(kind, 0), row["deadline_s"])
-    parts += [f"{limits[kind]:g} s a step for {kind}" for kind in sorted(limits, reverse=True)]
-    without = [METHODS[m] for m in ("lescea-llfb", "pytorch") if m in methods]
+            kinds.setdefault(kind, []).append(row)
+    parts += [f"{deadlines(kinds[kind])} for {kind}" for kind in sorted(kinds, reverse=True)]
     if without:
-        parts.append(f"none of {join(without)}, which search for nothing")
+        parts.append(f"none of {join(METHODS[m] for m in without)}, which search for nothing")
     return "Parameters: " + "; ".join(parts) + "."
 
 
@@ -393,8 +420,9 @@ def means_table(all_steps):
     for optimizer, name in OPTIMIZERS.items():
         group = of(all_steps, optimizer)
         rows += means_rows(f"{len(group)}, {name}", group, False)
-    paper = in_paper(all_steps)
-    rows += means_rows(f"{len(paper)}, Adam, the paper's", paper, True)
+    if not partial(all_steps):
+        paper = in_paper(all_steps)
+        rows += means_rows(f"{len(paper)}, Adam, the paper's", paper, True)
     return table(["mean over these steps", "", *METHODS.values(), "published, ROAM"], rows)
 
 
@@ -530,7 +558,7 @@ def group_names(title, shown):
 
 
 def draw_memory(all_steps, path):
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True,
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.9), layout="constrained", sharey=True,
                                 width_ratios=(7, 7, 3))
     methods = ["default", "roam", "roam-gradients-wait", "lescea-llfb"]
     for ax, (title, shown) in zip(axes, panels(all_steps)):
@@ -541,12 +569,14 @@ def draw_memory(all_steps, path):
             least = 100 * (1 - step.bound / step.plans["pytorch"]["peak_bytes"])
             ax.hlines(least, i - 0.45, i + 0.45, color="black", linewidth=0.8,
                       label="no plan is lower" if i == 0 else None)
-        if title != LARGE:
+        if title != LARGE and not partial(all_steps):
             ax.axhline(BELOW["pytorch"], color=COLOURS["roam"], linestyle=":", linewidth=1,
-                       label=f"the paper's mean for ROAM, {BELOW['pytorch']} %")
+                       label=f"ROAM in the paper, mean of all: {BELOW['pytorch']} %")
         ax.set_title(title, loc="left", fontsize=11)
     axes[0].set_ylabel("memory below PyTorch's")
-    axes[0].legend(fontsize=7, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, frameon=False, ncol=3,
+                  loc="upper center")
+    figure.get_layout_engine().set(rect=(0, 0, 1, 0.87))  # below the legend
     save(figure, path)
 
 
@@ -596,7 +626,9 @@ def pytorch_text(all_steps):
         return (f"{percent(mean(s.fragmentation('pytorch') for s in group))} here and "
                 f"{percent(mean(s.published('pytorch') for s in group))} in Table I")
 
-    text = f"On average {means(paper)} (23.0 % in the paper's text)."
+    text = ("By the paper's definition, what is reserved beyond the theoretical peak, which is the "
+            "load (of what this is a share, it does not say; here of what is reserved): on average "
+            f"{means(paper)} (23.0 % in the paper's text).")
     if far and rest:
         cells = ", ".join(f"{percent(s.fragmentation('pytorch'))} and "
                           f"{percent(s.published('pytorch'))}" for s in far)
@@ -684,7 +716,7 @@ def heuristics_text(all_steps):
     there = percent(mean(s.published("lescea-llfb") for s in paper), 2)
     return (f"LESCEA + LLFB wastes {here} on the paper's steps, {there} in Table I. ROAM takes "
             f"{more_or_less(mean(more))} than it on average, step by step from "
-            f"{100 * min(more):+.1f} to {100 * max(more):+.1f} % (published: "
+            f"{percent(min(more), sign='+')} to {percent(max(more), sign='+')} (published: "
             f"{BELOW['lescea-llfb']} % less), and with gradients that wait {more_or_less(waits)}.")
 
 
@@ -788,10 +820,6 @@ def differences(report, all_steps):
     return [(about, text) for about, text in found.items() if text]
 
 
-def commits(rows):
-    return ", ".join(sorted({r["commit"] for r in rows}))
-
-
 def not_run(all_steps):
     for method in BY_PROGRAMS:
         for optimizer, name in OPTIMIZERS.items():
@@ -802,38 +830,47 @@ def not_run(all_steps):
 
 def intro(report, all_steps):
     rows = report["rows"]
-    programs = [r for r in rows if r["method"] in BY_PROGRAMS]
-    loads = [r["load_average"] for r in rows if "load_average" in r]
     left = list(not_run(all_steps))
+    if partial(all_steps):
+        yield (f"**Partial: {len(all_steps)} of {len(steps(NETWORKS))} steps. Nothing here is set "
+               "beside the paper's means.**")
     yield (
         "ROAM's networks (Shu et al.), with Adam as a dozen operators for each parameter, as in "
-        "the paper, and with SGD (momentum, fused). \"ROAM\" is the published method, its leaves "
-        "solved by our exact search. \"Gradients wait\" is not in the paper: an operator that only "
-        "makes a weight's gradient waits with its update, and the delay radius is smaller. "
+        "the paper, and with SGD (momentum, fused). ROAM cuts the step into segments, between "
+        "operators that come before or after every other one of the forward and backward pass, and "
+        "each segment, by a tree of subgraphs, into leaves of at most as many operators as the "
+        "node limit; each leaf is ordered and laid out by itself. Where memory is short, a weight "
+        "update waits for a later segment if its gradients are larger than the delay radius times the "
+        "mean tensor. \"ROAM\" is the published method, its leaves solved by our exact search. "
+        "\"Gradients wait\" is not in the paper: an operator "
+        "that only makes a weight's gradient waits with its update, and the delay radius is "
+        "smaller. "
         "\"Integer programs\" solves leaves by programs as published, \"several streams\" runs "
         "operators of one timestep side by side; both add to the paper a start and our bound for "
         "each program (runtime/planner/papers/roam_programs.h); half of the time is for orders, "
         "the rest for layouts, divided among the leaves left. LESCEA + LLFB is the paper's "
-        "heuristic baseline. \"PyTorch's model\" is the program's order and a model of its caching "
-        "allocator. Networks of text are captured without clipping, which would let no update run "
+        "heuristic baseline: the order in which each next operator adds least (Han et al., 2006), "
+        "and a layout that puts the longest-lived buffer into the lowest place (Sekiyama et al., "
+        "2018). \"PyTorch's model\" is the program's order and a model of its caching allocator. "
+        "The load is the largest sum of live bytes; fragmentation is the share of the peak beyond "
+        "the load. Networks of text are captured without clipping, which would let no update run "
         "before all gradients exist. All plans passed the validator. MODeL, which the paper also "
         "compares with, is not run.")
-    yield (f"{report['processor']}, shared with other work (load {min(loads):.0f} to "
-           f"{max(loads):.0f}), {report['date']}. Commit "
-           f"{commits(r for r in rows if r not in programs)}"
-           + (f"; integer programs {commits(programs)}" if programs else "")
-           + "".join(f" ({commits(r for r in rows if r.get('processor') == name)}: {name})"
-                     for name in sorted({r["processor"] for r in rows if "processor" in r}))
-           + ". Seconds are of wall clock.")
+    yield (f"{origins(rows, lambda rows: f'{len(rows)} plans')}. Machines shared with other work"
+           f"{load_of(rows)}, {report['date']}. Seconds are of wall clock.")
     yield f"Not run: {'; '.join(left)}." if left else "All steps were planned by all methods."
 
 
 def write_text(folder):
     report = read_report(folder / "roam.json", "rows", "parameters")
+    report["rows"] = rows_of(folder / "roam.json")
     by_step = {}
     for row in report["rows"]:
         by_step.setdefault((row["network"], row["batch"], row["optimizer"]), []).append(row)
     all_steps = [Step(name, rows) for name, rows in by_step.items()]
+    all_steps = [step for step in all_steps if step.has(*QUICK)]
+    if not all_steps:
+        raise BadReport(f"{folder / 'roam.json'} has no step with the plans of all quick methods")
     draw_memory(all_steps, folder / "roam_memory.svg")
     draw_fragmentation(all_steps, folder / "roam_fragmentation.svg")
     every = list(METHODS)
@@ -841,9 +878,11 @@ def write_text(folder):
         "# ROAM", "Written by `bench/roam_report.py` from roam.json.", *intro(report, all_steps),
         "## Beside the paper", means_table(all_steps), parameters_text(report, every),
         "![Memory below PyTorch](roam_memory.svg)",
-        "![Fragmentation here and in Table I](roam_fragmentation.svg)",
-        "## What differs, and why\n\n" + "\n".join(
-            f"- **{about}.** {text}" for about, text in differences(report, all_steps)),
+        "![Fragmentation here and in Table I](roam_fragmentation.svg)"]
+    if not partial(all_steps):
+        parts.append("## What differs, and why\n\n" + "\n".join(
+            f"- **{about}.** {text}" for about, text in differences(report, all_steps)))
+    parts += [
         "## Every step",
         "Cells: peak above our bound / fragmentation, both in per cent; in brackets the "
         "fragmentation that the paper's Table I gives. \"=\": the peak is that of the programs' "
@@ -854,34 +893,35 @@ def write_text(folder):
     parts += [
         "## Seconds to plan", seconds_table(all_steps), parameters_text(report, every),
         "## Integer programs",
-        "Peak above our bound in per cent, and that of the starts alone; how many programs HiGHS "
-        "was given, and the seconds that it had for one: median (least to most).",
+        "Peak above our bound in per cent, and that of the starts alone; how many programs the "
+        "solver was given, and the seconds that it had for one: median (least to most).",
         programs_table(all_steps), parameters_text(report, BY_PROGRAMS),
         "## The delay radius", "Batch 1, Adam, peak above our bound.", radius_table(report),
         parameters_text(report, ["roam"]).replace(
             "Parameters: ", "Parameters, where the table does not say: "),
         "## One part at a time",
         f"{PARTS_STEP[0]}, batch {PARTS_STEP[1]}: peak above our bound / that of its load, in per "
-        "cent.",
+        "cent. Updates apart from the tree belong to no subgraph and join none.",
         parts_table(report), parameters_text(report, ["roam"]).replace(
             "Parameters: ", "Parameters, where the table does not say: "),
         "## Layouts",
         f"The steps on which ROAM wastes more than {percent(WASTEFUL, 0)} of its peak, with one "
         "part changed. Cells as above.",
-        layout_table(all_steps), parameters_text(report, ["roam", *LAYOUTS])]
+        layout_table(all_steps), parameters_text(
+            report, ["roam", *LAYOUTS],
+            [s.plans[m] for s in wasteful(all_steps) for m in ("roam", *LAYOUTS) if s.has(m)])]
     (folder / "roam.md").write_text("\n\n".join(parts) + "\n")
 
 
 def main():
-    parser = report_parser(__doc__)
-    parser.add_argument("--deadline", type=float, default=5,
-                        help="of a plan without a solver [5 s]")
-    parser.add_argument("--solver-deadline", type=float, default=60,
+    parser = report_parser(__doc__, "plan_graph")
+    parser.add_argument("--deadline", type=seconds, default=30,
+                        help="of a plan without a solver [30 s]")
+    parser.add_argument("--solver-deadline", type=seconds, default=60,
                         help="of a plan by integer programs [60 s]")
-    args = parse_networks(parser, NETWORKS)
-    path = args.folder / "roam.json"
+    args = parse(parser, NETWORKS)
     if not args.no_run:
-        measure_all(args, path)
+        measure_all(args, args.folder / "roam.json")
     write_text(args.folder)
 
 

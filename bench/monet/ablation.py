@@ -69,21 +69,23 @@ def measure_one(args, files, entry, share, name, folder):
 
 
 def measure(args, save, before=None):
-    """`before`: a report whose other networks stay."""
-    report = {"profile": args.profile,
-              "networks": [entry for entry in (before or {}).get("networks", [])
-                           if entry["network"] not in args.networks]}
+    """`before`: a report whose other networks stay, and those with as many evaluations; the rest
+    are replaced when they are complete."""
+    report = {"profile": args.profile, "networks": list((before or {}).get("networks", []))}
+    kept = {e["network"] for e in report["networks"] if e["evaluations"] >= args.nodes}
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder = pathlib.Path(name)
         tasks = []
         for network in args.networks:
-            files, entry = capture(args, network, folder)
-            report["networks"].append({**entry, "plans": []})
-            for share in (0, *OWN_SHARES.get(network, SHARES)):  # 0: the least budget
-                tasks += [(report["networks"][-1], pool.submit(measure_one, args, files, entry, share, each,
-                                                               folder)) for each in SWITCHES]
-        for entry, task in tasks:
-            entry["plans"].append(task.result())
+            if network not in kept:
+                files, entry = capture(args, network, folder)
+                tasks.append((entry, [pool.submit(measure_one, args, files, entry, share, each, folder)
+                                      for share in (0, *OWN_SHARES.get(network, SHARES))  # 0: the least
+                                      for each in SWITCHES]))
+        for entry, plans in tasks:
+            entry["plans"] = [task.result() for task in plans]
+            report["networks"] = [e for e in report["networks"] if e["network"] != entry["network"]]
+            report["networks"].append(entry)
             save(report)
     return report
 

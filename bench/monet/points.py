@@ -5,7 +5,7 @@ Chen's and Gist's methods.
 Every plan but those "without in place" is a schedule with addresses that a session could run,
 validated. Overheads are of planned time, the sum over runs; the simulator's, with uploads and moves,
 is compared with it. The limits are seconds for each plan. A report that exists is completed: what it
-has is not planned again. Without a solver (BUILDING.md) MONeT's columns say so."""
+has by limits at least as long is kept. Without a solver (BUILDING.md) MONeT's columns say so."""
 
 import concurrent.futures
 import json
@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 
 import remat_methods
+import reports
 from monet.published import POINTS as PUBLISHED
 
 SHOWN = (0, 2, 4, 5)  # of each network's points
@@ -48,9 +49,13 @@ def capture(args, network, folder):
             "base_ms": made["base_time"], "plans": []}
 
 
+def limit_of(method):
+    return "solver_limit" if method in SOLVED else "search_limit"
+
+
 def plan(args, network, budget, method, folder):
     """What plan_graph says of one method at one budget."""
-    limit = args.solver_limit if method in SOLVED else args.search_limit
+    limit = getattr(args, limit_of(method))
     if method == "without in place":
         done = run(args, "--remat", folder / f"{network}.json", "--budget", budget, "--deadline", limit)
     else:
@@ -59,7 +64,8 @@ def plan(args, network, budget, method, folder):
                    "--method", "default" if method == SAME_BYTES else method, "--deadline", limit,
                    "--save-schedule", schedule)
         schedule.unlink(missing_ok=True)
-    row = {"method": method, "budget": budget, "load": os.getloadavg()[0],
+    row = {"method": method, "budget": budget, "limit_s": limit, "load": os.getloadavg()[0],
+           "commit": reports.stamp()["commit"],
            "note": (done.stderr.strip().splitlines() or [""])[0].removeprefix("plan_graph: ")}
     if done.returncode not in (0, 3) and (done.returncode != 2 or method not in ("gist", "checkmate")):
         raise RuntimeError(f"{network} {budget} {method}: {done.stderr}")
@@ -179,23 +185,28 @@ def statements(report):
 def measure(args, save, before=None):
     """`before`: the report that is completed."""
     known = {entry["network"]: entry for entry in (before or {}).get("networks", [])}
+    for row in (row for entry in known.values() for row in entry["plans"]):
+        row.setdefault("limit_s", before[limit_of(row["method"]) + "_s"])
     others = [entry for network, entry in known.items() if network not in args.networks]
     report = {"profile": args.profile, "jobs": args.jobs,
               "search_limit_s": args.search_limit, "solver_limit_s": args.solver_limit}
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder = pathlib.Path(name)
-        entries = [{**capture(args, network, folder), "plans": known.get(network, {}).get("plans", [])}
+        entries = [{**capture(args, network, folder), **known.get(network, {})}
                    for network in args.networks if network in PUBLISHED]
         tasks = []
         for entry in entries:
-            have = {(row["method"], row["share"]) for row in entry["plans"]}
+            have = {(row["method"], row["share"]) for row in entry["plans"]
+                    if row["limit_s"] >= getattr(args, limit_of(row["method"]))}
             for share, _ in points(entry["network"]):
                 tasks += [(entry, round(share, 4), pool.submit(plan, args, entry["network"],
                                                                budget_of(entry, share, method), method, folder))
                           for method in METHODS
                           if (method, round(share, 4)) not in have and budget_of(entry, share, method)]
         for entry, share, task in tasks:
-            entry["plans"].append({"share": share, **task.result()})
+            row = {"share": share, **task.result()}
+            entry["plans"] = [*(r for r in entry["plans"] if (r["method"], r["share"])
+                                != (row["method"], share)), row]
             report["networks"] = [*entries, *others]
             save(report)
         report["networks"] = [*entries, *others]

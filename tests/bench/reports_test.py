@@ -1,12 +1,16 @@
 """The arithmetic of the reports, on literal measurements."""
 
+import contextlib
 import importlib.util
+import io
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 
@@ -17,6 +21,17 @@ def load(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def called(main, *arguments):
+    """The exit code of a script with these arguments, and what it prints to stderr."""
+    errors = io.StringIO()
+    with unittest.mock.patch("sys.argv", ["script", *map(str, arguments)]), \
+            contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            return main(), errors.getvalue()
+        except SystemExit as end:
+            return end.code, errors.getvalue()
 
 
 class Scripts(unittest.TestCase):
@@ -46,6 +61,57 @@ class Scripts(unittest.TestCase):
             raise KeyboardInterrupt
         self.assertIn("interrupted", self.ending(interrupt))
         self.assertEqual(self.ending(lambda: 3), "3")
+
+    def test_every_script_loads(self):
+        drawn = importlib.util.find_spec("matplotlib")
+        for path in BENCH.glob("*.py"):
+            if drawn or "pyplot" not in path.read_text():
+                load(path)
+
+    def test_a_reader_may_leave(self):
+        code = f"""import sys; sys.path.insert(0, {str(BENCH)!r}); import reports
+reports.run_main(lambda: print("line\\n" * 100000))"""
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as script:
+            script.stdout.readline()
+            script.stdout.close()
+            self.assertEqual(script.stderr.read(), b"")
+
+    def test_what_cannot_be_run_or_written_is_refused_first(self):
+        module = self.module
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+
+            def parsed(*arguments):
+                parser = module.report_parser("help", "plan_graph")
+                parser.add_argument("--deadline", type=module.seconds, default=5)
+                return called(lambda: module.parse(parser, ["a", "b"]), *arguments)
+            for arguments, said in (
+                    (("--folder", folder / "none"), "none is no folder that can be written to"),
+                    (("--folder", folder, "--build", folder), "bin/plan_graph is missing: build it"),
+                    (("--folder", folder, "--no-run", "--deadline", 0), "must be positive"),
+                    (("--folder", folder, "--no-run", "--deadline", "x"), "invalid seconds value: 'x'"),
+                    (("--folder", folder, "--no-run", "c"), "unknown network 'c'; available: a, b")):
+                code, errors = parsed(*arguments)
+                self.assertEqual(code, 2)
+                self.assertIn(said, errors)
+            args, _ = parsed("--folder", folder, "--no-run", "b")
+            self.assertEqual(args.networks, ["b"])
+
+    def test_rows_keep_their_origin(self):
+        module = self.module
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.json"
+            self.assertEqual(module.read_rows(path, "processor"), [])
+            path.write_text(json.dumps({"commit": "new", "processor": "Q", "rows": [
+                {"n": 1, "commit": "old", "processor": "P", "solver": "HiGHS version 1. Copyright"}, {"n": 2}]}))
+            rows = module.read_rows(path, "processor")
+        self.assertEqual(rows[1], {"n": 2, "commit": "new", "processor": "Q"})
+        self.assertEqual(module.origins(rows), "1 rows: HiGHS 1, P, commit old; 1 rows: Q, commit new")
+        self.assertEqual(module.origins(rows[:1]), "HiGHS 1, P, commit old")
+        self.assertEqual(module.solver_name("Welcome to the CBC MILP Solver "), "CBC MILP Solver")
+
+    def test_nothing_is_minus_zero(self):
+        self.assertEqual([self.module.percent(v, 1, "+") for v in (-0.0001, 0.0001, -0.001)], ["+0.0 %", "+0.0 %", "-0.1 %"])
 
 
 class CopyOverlap(unittest.TestCase):
@@ -131,11 +197,13 @@ class PapersReport(unittest.TestCase):
             for key, row in rows.items():
                 for i, point in enumerate(row.get("points", [])):
                     point.update(rows[key.split("/")[0]]["points"][i])
+        self.assertIn("At 50 % saved, `backward` does the most for `delta`: a step without it takes 96.1 % longer",
+                      before["The repairs, ResNet-50, batch 256"])
         self.assertIn("`async`, `backward`", self.change("ablation", all_alike)["The repairs, ResNet-50, batch 256"])
 
 
 class MonetReport(unittest.TestCase):
-    load(BENCH / "monet_report.py")
+    module = load(BENCH / "monet_report.py")
     problems, published, layers = (sys.modules[f"monet.{n}"] for n in ("problems", "published", "layers"))
     # a(10) -> b(20) -> c(5), which may overwrite b; its first variant needs 8 more.
     problem = {"fixed_bytes": 100, "nodes": [
@@ -169,6 +237,67 @@ class MonetReport(unittest.TestCase):
         rows = self.layers.parts({"kept": kept, "ours": ours, "base_ms": 12})
         self.assertEqual([row["again_ms"] for row in rows], [0] * 11 + [2])
         self.assertEqual((rows[11]["kept"], rows[11]["ours"], rows[11]["nodes"]), (120, 7, ["l"]))
+
+    def test_a_report_that_is_not_there_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaises(OSError):
+                called(self.module.main, "--no-run", "--folder", folder)
+
+    def test_better_plans_are_kept(self):
+        module, ablation, points = self.module, self.module.ablation, self.module.points
+        row = {"method": "monet", "share": 0.5, "note": ""}
+        with tempfile.TemporaryDirectory() as name, \
+                unittest.mock.patch.object(points, "capture", lambda *_: {"network": "unet", "keep_all": 10, "plans": []}), \
+                unittest.mock.patch.object(points, "points", lambda _: [(0.5, 1.0)]), \
+                unittest.mock.patch.object(points, "METHODS", ["monet"]), \
+                unittest.mock.patch.object(points, "plan", lambda *_: {**row, "limit_s": "new"}):
+            folder = pathlib.Path(name)
+
+            def args(**changed):
+                return types.SimpleNamespace(**{"folder": folder, "no_run": False, "networks": ["unet"], "jobs": 1,
+                                                "profile": "p", "nodes": 10, "search_limit": 4, "solver_limit": 10, **changed})
+            (folder / "monet_memory.json").write_text('{"evaluations": 10}')
+            self.assertEqual(module.report_of(args(), "memory"), {"evaluations": 10})
+            entry = {"network": "unet", "evaluations": 10, "plans": ["old"]}
+            self.assertEqual(ablation.measure(args(), None, {"networks": [entry]})["networks"], [entry])
+            for limit, kept in ((5, 10), (10, 10), (20, "new")):
+                before = {"solver_limit_s": 10, "search_limit_s": 4, "networks": [
+                    {"network": "unet", "keep_all": 10, "plans": [dict(row)], "commit": "old"}]}
+                [found] = points.measure(args(solver_limit=limit), lambda _: None, before)["networks"]
+                self.assertEqual([r["limit_s"] for r in found["plans"]], [kept])
+                self.assertEqual(found["commit"], "old")
+
+
+class PlanNetworks(unittest.TestCase):
+    module = load(BENCH / "plan_networks.py")
+
+    def test_only_all_networks_stand_beside_published_means(self):
+        row = {"optimizer": "sgd", "less_than_pytorch": 0.3, "less_by_order": 0.2, "pytorch_fragmentation": 0.1}
+        for names, published in ((self.module.OLLA["networks"], {1: "22.5", 32: "10.1"}), (["alexnet"], {})):
+            rows = [{**row, "network": n, "batch": b} for n in names for b in (1, 32)]
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                found = self.module.beside_olla(rows)
+            self.assertEqual(found["less_by_order"]["published_per_cent"], published)
+            self.assertEqual(found["pytorch_fragmentation"]["published_per_cent"], {})
+            self.assertEqual("partial" in said.getvalue(), not published)
+
+
+class PlanInstances(unittest.TestCase):
+    main = staticmethod(load(BENCH / "plan_instances.py").main)
+
+    def test_what_cannot_be_planned_is_refused_first(self):
+        with tempfile.TemporaryDirectory() as name:
+            program = pathlib.Path(name) / "bin" / "plan_graph"
+            program.parent.mkdir()
+            program.write_text("#!/bin/sh\nexit 9\n")
+            program.chmod(0o755)
+            for arguments, said in ((("--only", "order,nosuch"), "--only nosuch"),
+                                    (("--only", "roam", "nosuchnet"), "unknown network 'nosuchnet'"),
+                                    (("--only", "order", "alexnet"), "a NETWORK is for roam alone"),
+                                    (("--output", pathlib.Path(name) / "none" / "x.json"), "is no folder")):
+                code, errors = called(self.main, "--build", name, *arguments)
+                self.assertEqual(code, 2, errors)
+                self.assertIn(said, errors)
 
 
 class LargestBatch(unittest.TestCase):
@@ -258,8 +387,8 @@ class OllaReport(unittest.TestCase):
     def row(batch, order_load, places_peak, note=""):
         program = {"seconds": 5, "status": "optimal", "note": note, "program_bound": 80, "program_peak": 85}
         return {"network": "AlexNet", "batch": batch, "step": "alexnet", "operators": 7, "deadline_s": 30,
-                "commit": "c", "solver": "HiGHS version 1. Copyright",
-                "pytorch": {"load": 100, "reserved": 200, "allocator": {
+                "commit": "c", "solver": "HiGHS version 1. Copyright", "processor": "p",
+                "pytorch": {"load": 100, "reserved": 160, "allocator": {
                     "requests": 9, "reserved": 200, "allocated_at_peak": 50, "microseconds_per_step": 15}},
                 "order": {**program, "load": order_load, "curve": [[1, 90, None], [2.5, 80.4, 70], [4, 80, 80]]},
                 "places": {**program, "load": order_load or 100, "peak": places_peak,
@@ -274,18 +403,53 @@ class OllaReport(unittest.TestCase):
             "order_within_1": 2.5, "places_seconds": 5, "less_in_all": 0.2, "ours_in_all": 0.6, "saved_s": 5})
         self.assertIsNone(found["places_within_1"], "it never came that close")
 
+    def texts(self, *rows):
+        return "\n".join(self.module.figures_text({"rows": list(rows)}))
+
     def test_what_was_not_found_counts_in_no_mean(self):
-        rows = [self.row(1, 80, 160), self.row(32, None, None, "the program would have 8 million terms")]
-        text = "\n".join(self.module.figures_text({"processor": "p", "rows": rows}))
+        self.module.NETWORKS = {"AlexNet": (["alexnet"], "")}
+        text = self.texts(self.row(1, 80, 160), self.row(32, None, None, "the program would have 8 million terms"))
         self.assertIn("| 7: less memory by order alone, serialised by us | 20.0 % | 22.5 % | none | 10.1 % |", text)
         self.assertIn("20.0 % at batch 1, less than published (22.5 %); at most", text)
         self.assertIn("Without any places in time: AlexNet at batch 32; of these the program is not even written "
                       "for AlexNet at batch 32", text)
         self.assertIn("In 1 of 2 steps OLLA has both", text)
         self.assertIn("75.0 % at batch 1, more than published (7.9 %)", text)
-        self.assertIn("Not measured: EfficientNet", text)
+        self.assertNotIn("Partial", text)
         self.assertIn("| AlexNet | 7 | none | none | 40.0 % | 75.0 % | 50.0 % | refused |", text)
         self.assertIn("1.0 s +12.50 %; 2.5 s +0.50 %; 4.0 s +0.00 % | 3.0 s +100.00 %", text)
+
+    def test_a_partial_report_says_so_and_compares_no_means(self):
+        for rows in ([self.row(1, 80, 160), self.row(32, 80, 160)], [self.row(1, None, None)]):
+            text = self.texts(*rows)
+            self.assertIn("**Partial: not all is measured of EfficientNet, GoogleNet" if rows[1:] else
+                          "**Partial: not all is measured of AlexNet, EfficientNet", text)
+            self.assertNotIn("than published", text)
+            self.assertNotIn("22.5 %", text)
+
+    def test_each_solver_and_machine_has_its_rows(self):
+        cbc = {**self.row(32, 80, 160), "solver": "Welcome to the CBC MILP Solver ", "processor": "q", "commit": "d"}
+        text = self.texts(self.row(1, 80, 160), cbc)
+        self.assertIn("of which HiGHS gets 85 % and CBC gets 75 %", text)
+        self.assertIn("AlexNet at batch 1: HiGHS 1, p, commit c; AlexNet at batch 32: CBC MILP Solver, q, commit d", text)
+        self.assertNotIn("HiGHS", self.texts(cbc))
+
+    def test_better_rows_are_kept(self):
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "olla.json"
+            path.write_text(json.dumps({"processor": "p", "commit": "c", "rows": [self.row(1, 80, 160), self.row(32, 80, 160)]}))
+            self.module.measure = lambda build, network, batch, deadline: {**self.row(batch, 70, 150), "deadline_s": deadline}
+            for deadline, kept in ((1, 30), (30, 30), (31, 31)):
+                with contextlib.redirect_stdout(io.StringIO()):
+                    self.module.measure_all(types.SimpleNamespace(networks=["AlexNet"], build=None, deadline=deadline), path)
+                self.assertEqual([r["deadline_s"] for r in json.loads(path.read_text())["rows"]], [kept, kept])
+
+    def test_without_the_ablation_its_section_says_so(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "olla.json").write_text(json.dumps({"rows": [self.row(1, 80, 160)]}))
+            self.module.write_text(folder)
+            self.assertIn("Not measured: olla_ablation.json is not there.", (folder / "olla.md").read_text())
 
     def test_the_report_is_of_the_results(self):
         results = BENCH / "results"
@@ -308,9 +472,11 @@ class RoamReport(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.report = json.loads((BENCH / "results" / "roam.json").read_text())
 
-    def text(self):
+    def text(self, draw=False):
         (self.folder / "roam.json").write_text(json.dumps(self.report))
-        self.module.write_text(self.folder)
+        nothing = {name: lambda *_: None for name in ("draw_memory", "draw_fragmentation")}
+        with contextlib.nullcontext() if draw else unittest.mock.patch.multiple(self.module, **nothing):
+            self.module.write_text(self.folder)
         return (self.folder / "roam.md").read_text()
 
     def test_the_report_is_of_the_results(self):
@@ -327,6 +493,44 @@ class RoamReport(unittest.TestCase):
         text = self.text()
         self.assertIn("the published mean could be reached", text)
         self.assertIn("With Adam it is worse than LESCEA's on 0 of 31 steps.", text)
+
+    def test_better_rows_are_kept(self):
+        cell = self.module.Cell("VGG", 1, "sgd", "roam", (), 30)
+
+        def kept(deadline, seconds, method="roam"):
+            row = {**cell._asdict(), "flags": [], "method": method, "deadline_s": deadline, "seconds": seconds}
+            return self.module.is_done(row, cell._replace(method=method))
+        self.assertTrue(kept(30, 30) and kept(60, 60) and kept(5, 4))
+        self.assertFalse(kept(5, 5))
+        self.assertTrue(kept(60, 60, "roam-ilp"))
+        self.assertFalse(kept(5, 4, "roam-ilp"))
+
+    def test_layouts_have_the_deadline_that_is_asked_for(self):
+        args = types.SimpleNamespace(networks=list(self.module.NETWORKS), deadline=7)
+        cells = list(self.module.layout_cells(args, self.report["rows"]))
+        self.assertEqual({cell.deadline for cell in cells}, {7})
+
+    def test_deadlines_are_those_of_the_rows(self):
+        self.assertIn("5 to 30 s a step (6 of 30 plans were cut before 30 s) for plans", self.text().split("## Layouts")[1])
+        for row in self.report["rows"]:
+            row["deadline_s"] = 60
+        self.assertIn("; 60 s a step for plans without a solver", self.text().split("## Layouts")[1])
+
+    def test_a_partial_report_says_so_and_compares_no_means(self):
+        for networks in (["AlexNet", "VGG"], ["GPT-2 XL"]):
+            rows = [r for r in self.report["rows"] if r["network"] in networks]
+            self.report["rows"], every = rows, self.report["rows"]
+            text = self.text(draw=True)
+            self.report["rows"] = every
+            self.assertIn(f"**Partial: {8 * len(networks) if networks[1:] else 6} of 62 steps.", text)
+            self.assertNotIn("What differs", text)
+            self.assertNotIn("35.7 %", text + (self.folder / "roam_memory.svg").read_text())
+        self.report["rows"] = self.report["rows"][:3]
+        with self.assertRaises(ValueError):
+            self.text()
+
+    def test_each_machine_has_its_rows(self):
+        self.assertIn("28 plans: HiGHS 1.15.1 Githash 04024d7, AMD EPYC, commit 5f0ccbea, e73df9ff.", self.text())
 
     def test_what_was_not_planned_is_said(self):
         self.report["rows"] = [r for r in self.report["rows"]
@@ -349,18 +553,18 @@ class MxnetReport(unittest.TestCase):
             **row["training"], "no sharing": 100, "in place": 80, "sharing": 50, "in place and sharing": 30},
             "forward_only": {**row["forward_only"], "no sharing": 60, "in place and sharing": 25}}
         text = "\n".join(self.module.note_text([row]))
-        self.assertIn("both save 70 % in the median (70 % to 70 %): 40 to 60 % in 0 of 1; more in Net; less in none", text)
-        self.assertIn("Of the rest both save 88 % in the median", text)
-        self.assertIn("Without what persists it is here 50 % in the median", text)
-        self.assertIn("no plan saves more than 75 % in the median", text)
+        self.assertIn("both save 70 %: 40 to 60 % in 0 of 1; more in Net; less in none", text)
+        self.assertIn("Of the rest both save 88 %", text)
+        self.assertIn("Without what persists it is here 50 % of", text)
+        self.assertIn("no plan saves more than 75 %", text)
 
     def test_the_cost_of_waiting_for_nothing(self):
         row = {"step": "s", "budget": "50%", "unmanaged_peak": 100,
                "ours": {"peak": 50, "ms": 100, "waiting_ms": 9, "own_bytes_ms": 90, "run_ms": 101},
                "safe": {"peak": 80, "ms": 90, "run_ms": 91}}
         text = "\n".join(self.module.copies_text([row]))
-        self.assertIn("takes 10.0 % in the median", text)
-        self.assertIn("a layout of largest first takes 60 % in the median", text)
+        self.assertIn("takes 10.0 % of our", text)
+        self.assertIn("a layout of largest first takes 60 % more", text)
 
     def test_the_report_is_of_the_results(self):
         results = BENCH / "results"
@@ -369,6 +573,29 @@ class MxnetReport(unittest.TestCase):
             (copy / "mxnet.json").write_text((results / "mxnet.json").read_text())
             self.module.write_text(copy)
             self.assertEqual((copy / "mxnet.md").read_text(), (results / "mxnet.md").read_text())
+
+    def test_rows_are_written_one_by_one_and_kept_at_their_commit(self):
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "mxnet.json"
+            row = {**self.report["rows"][0]}
+            path.write_text(json.dumps({**self.report, "commit": "now", "rows": self.report["rows"][:2], "copies": []}))
+            self.module.stamp = lambda: {"commit": "now"}
+            done = []
+
+            def measure(_, network):
+                if network == "GoogLeNet":
+                    raise KeyboardInterrupt
+                done.append(network)
+                return {**row, "network": network}
+            self.module.measure = measure
+            args = types.SimpleNamespace(networks=["AlexNet", "VGG-16", "ResNet-50", "GoogLeNet"], build=None)
+            with contextlib.redirect_stdout(io.StringIO()), self.assertRaises(KeyboardInterrupt):
+                self.module.measure_all(args, path)
+            self.assertEqual(done, ["ResNet-50"])
+            self.module.write_text(pathlib.Path(name))
+            text = (pathlib.Path(name) / "mxnet.md").read_text()
+        self.assertIn("**Partial: GoogLeNet, ResNet-101, ", text)
+        self.assertIn("## Schedules with copies\n\nNot measured.", text)
 
 
 if __name__ == "__main__":
