@@ -536,11 +536,8 @@ RunFlags settle_device(RunFlags flags, RunReport& report) {
   }
   // Until scripts/gpu_check.sh has run on a GPU with the sources of today.
   print_out(
-      "The CUDA device is experimental: kernels that changed since commit 98da89a have not "
-      "run\n"
-      "on a GPU. `scripts/gpu_check.sh RESULTS` checks them on yours; please attach its report "
-      "to\n"
-      "an issue.\n");
+      "The CUDA device is experimental: no GPU has run what changed since commit 98da89a.\n"
+      "Please run `scripts/gpu_check.sh RESULTS` and attach its report to an issue.\n");
   if (profile.empty()) return flags;
   report.estimated_by = profile;
   flags.device = "sim:" + profile;
