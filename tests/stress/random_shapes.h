@@ -41,7 +41,7 @@ struct RandomShapes {
   std::string policy = "tide";
   double share = 0.5;  // the budget, from what is needed at least to what is without one
   int64_t batch = 4;   // the largest
-  int64_t steps = 500;
+  int64_t steps = 250;
 };
 
 // Of memory that this process has allocated, the mean over a tenth of the steps.

@@ -18,6 +18,7 @@
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/faulty_arena.h"
 #include "tests/support/random_program.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/schedule_with_order.h"
 
 namespace tidemark::testing {
@@ -25,11 +26,7 @@ namespace {
 
 using namespace tidemark::literals;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kFewer = 5;  // plans take ten times as long there
-#else
-constexpr int kFewer = 1;
-#endif
+constexpr int kFewer = kSanitized ? 12 : 1;
 constexpr int kCalls = 24;
 constexpr int kAllCalls = kCalls + kRandomProgramParameters;
 

@@ -17,6 +17,7 @@
 #include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"
+#include "tests/support/sanitized.h"
 
 namespace tidemark::testing {
 namespace {
@@ -179,7 +180,7 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
   std::vector<Case> cases{{88, 25, 10},  {253, 25, 10}, {290, 25, 0},  {297, 12, 0},
                           {392, 25, 0},  {505, 25, 40}, {513, 12, 10}, {550, 25, 0},
                           {640, 25, 40}, {657, 45, 10}, {685, 45, 10}, {84, 25, 10}};
-  for (uint32_t seed = 1; seed <= 40; ++seed) {
+  for (uint32_t seed = 1; seed <= (kSanitized ? 5 : 40); ++seed) {
     for (const int share : {0, 20, 60}) cases.push_back({seed, 25, share});
   }
   int followed = 0, again = 0;
@@ -216,8 +217,8 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
     followed += counts.planned_steps > 0;
     EXPECT_EQ(counts.mismatches, 0) << ::testing::PrintToString(said);
   }
-  EXPECT_GT(followed, 60);
-  EXPECT_GT(again, 10);
+  EXPECT_GT(followed, kSanitized ? 10 : 60);
+  EXPECT_GT(again, kSanitized ? 2 : 10);
 }
 
 // Without a tier, the search runs beside the one for releases. Costs are given, so plans are

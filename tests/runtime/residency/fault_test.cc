@@ -7,6 +7,7 @@
 #include "runtime/residency/residency.h"
 #include "tests/runtime/residency/scene.h"
 #include "tests/support/faulty_arena.h"
+#include "tests/support/sanitized.h"
 
 namespace tidemark::testing {
 namespace {
@@ -195,7 +196,7 @@ TEST_P(Fault, AtEachPieceOfWork) {
   for (const CallKind kind : {CallKind::kKernel, CallKind::kHostTask, CallKind::kCopy}) {
     for (const StreamId stream : kAllStreams) {
       for (const FaultTimes times : {FaultTimes::kOnce, FaultTimes::kAlways}) {
-        for (int64_t n = 1;; n += times == FaultTimes::kOnce ? 1 : 4) {
+        for (int64_t n = 1;; n += times == FaultTimes::kOnce && !kSanitized ? 1 : 4) {
           Scene scene(GetParam().scene);
           Script script(scene.session());
           scene.device().fail(kind, stream, n, times);
@@ -240,7 +241,7 @@ TEST_P(Fault, InTheProgram) {
     using Error::Error;
   };
   const auto expected = expected_hashes();
-  for (size_t stop = 0;; ++stop) {
+  for (size_t stop = 0;; stop += kSanitized ? 3 : 1) {
     Scene scene(GetParam().scene);
     Script script(scene.session());
     bool stopped = false;
