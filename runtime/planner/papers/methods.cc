@@ -30,11 +30,23 @@ std::string flag_name(const std::string& name) {
   return result;
 }
 
+Method default_method() {
+  Method method;
+  method.name = "default";
+  method.what = "search for the order, then for the layout";
+  method.plan = plan_step;
+  method.order = plan_order;
+  method.layout = plan_layout;
+  method.searches = method.may_be_in_place = true;
+  return method;
+}
+
 Method from_baseline(const Baseline& baseline) {
   Method method;
   method.name = flag_name(baseline.name);
   method.what = baseline.name;
   method.baseline = true;
+  method.may_be_in_place = baseline.in_place;
   method.plan = [make = baseline.plan](const Problem& problem, const PlannerOptions&) {
     check_problem(problem);
     Plan plan = make(problem);
@@ -99,7 +111,8 @@ Method from_ablation(const roam::Ablation& ablation) {
   method.name = ablation.name;
   method.what = ablation.what;
   method.baseline = true;
-  method.takes_roam_parameters = true;
+  method.searches = method.takes_roam_parameters = true;
+  method.may_be_in_place = ablation.name == std::string("roam-in-place");
   method.plan = [&ablation](const Problem& problem, const MethodOptions& options) {
     return roam::roam_without(ablation, problem, options, options.roam);
   };
@@ -110,7 +123,7 @@ Method roam_method() {
   Method method;
   method.name = "roam";
   method.what = "ROAM: subgraphs planned one by one, each by our exact search";
-  method.takes_roam_parameters = true;
+  method.searches = method.takes_roam_parameters = true;
   method.plan = [](const Problem& problem, const MethodOptions& options) {
     return roam::roam_method(problem, options, options.roam);
   };
@@ -146,6 +159,7 @@ Method olla_method(std::string name, std::string what, const olla::Options& give
   method.name = std::move(name);
   method.what = std::move(what);
   method.needs_solver = true;
+  method.may_be_in_place = given.in_place;
   method.plan = [given](const Problem& problem, const PlannerOptions& options) {
     olla::Options all = given;
     all.limits = options.limits;
@@ -189,8 +203,7 @@ void add(Method method, std::vector<Method>& all) {
 
 std::vector<Method> all_methods() {
   std::vector<Method> all = {
-      {"default", "search for the order, then for the layout", plan_step, plan_order,
-       plan_layout},
+      default_method(),
       olla_method("olla", "OLLA's integer programs, with our start and bounds; needs a solver",
                   olla::Options()),
       olla_method("olla-published", "OLLA as the paper has it; needs a solver",

@@ -32,7 +32,9 @@ struct Method {
   // One of baselines(), a heuristic in program order, a rule with best fit, or a method without
   // an ingredient.
   bool baseline = false;
-  bool needs_solver = false;  // of integer programs; see solver/solver.h
+  bool needs_solver = false;     // of integer programs; see solver/solver.h
+  bool searches = false;         // by ourselves, in steps that Limits::nodes counts
+  bool may_be_in_place = false;  // `plan` uses the problem's pairs
   bool takes_roam_parameters = false;
 };
 

@@ -11,6 +11,7 @@ RematMethod search_method() {
   RematMethod method;
   method.name = "default";
   method.what = "Tidemark's search, in any order";
+  method.searches = true;
   method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
     RematOptions options;
     options.limits = limits;

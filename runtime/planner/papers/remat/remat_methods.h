@@ -40,6 +40,7 @@ struct RematMethod {
   std::string name{};  // on command lines: lower case, digits, hyphens
   std::string what{};  // description, one line
   bool needs_solver = false;
+  bool searches = false;     // by ourselves, in steps that Limits::nodes counts
   bool knows_riders = true;  // off: it cannot read problems that have some
   // Throws UsageError for problems that the method cannot read, saying why, and if the system
   // lacks a solver that it needs, saying what to install. REQUIRES: check_problem() passes.
