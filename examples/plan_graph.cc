@@ -529,6 +529,10 @@ void refuse_without_meaning(const CLI::App& app, const Flags& flags) {
     if (meaning.has || app.count(meaning.flag) == 0) continue;
     throw UsageError(std::string(meaning.flag) + " is for " + meaning.where);
   }
+  if (solves && flags.limits.seconds <= 0) {
+    throw UsageError("--deadline 0 leaves no time for the solver that --method " +
+                     flags.method + " needs");
+  }
 }
 
 int run(int argc, char** argv) {
@@ -538,8 +542,9 @@ int run(int argc, char** argv) {
       "plan_graph"};
   set_up_help(
       app,
-      "\nExit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad "
-      "flags or files;\n3 does not fit in --capacity or --budget, or memory ran out.");
+      "\nExit codes: 0 planned; 1 failed, no plan was found within --deadline, or standard "
+      "output could\nnot be written; 2 bad flags or files; 3 does not fit in --capacity or "
+      "--budget, or memory ran out.");
   Flags flags;
   auto* graph =
       app.add_option("GRAPH", flags.graph,

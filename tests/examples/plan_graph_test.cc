@@ -14,6 +14,8 @@
 #include <string>
 #include <utility>
 
+#include "tests/support/environment.h"
+
 namespace tidemark {
 namespace {
 
@@ -176,12 +178,9 @@ TEST_F(PlanGraphTest, OllaNeedsASolver) {
     const Outcome published = run("--order " + write("g.json", kGraph) +
                                   " --method olla-published --output " + file("o.json"));
     EXPECT_EQ(published.code, 0) << published.said;
-    EXPECT_EQ(nlohmann::json::parse(read("o.json"))["method"], "OLLA");
-    const Outcome late =
-        run("--layout " + csv + " --method olla-published --deadline 0 --output " + file("l"));
-    EXPECT_EQ(late.code, 2);
-    EXPECT_THAT(late.said, HasSubstr("[olla] no places within 0.0 s"));
-    EXPECT_FALSE(std::filesystem::exists(file("l")));
+    EXPECT_EQ(nlohmann::json::parse(read("o.json"))["method"], "OLLA as published");
+    EXPECT_THAT(published.said, HasSubstr("plan: OLLA as published "));
+    EXPECT_THAT(published.said, HasSubstr("with offsets: OLLA as published "));
   }
   setenv("TIDEMARK_CBC", "", 1);
   for (const std::string method : {"olla", "olla-published"}) {
@@ -191,6 +190,44 @@ TEST_F(PlanGraphTest, OllaNeedsASolver) {
   }
   unsetenv("TIDEMARK_HIGHS");
   unsetenv("TIDEMARK_CBC");
+}
+
+// That a solver answers too late is no mistake in the flags, and no proof that nothing fits.
+TEST_F(PlanGraphTest, NoAnswerInTimeIsCode1) {
+  const std::string late = write("late", "#!/bin/sh\nexec sleep 1000\n");
+  std::filesystem::permissions(late, std::filesystem::perms::owner_all);
+  const testing::EnvironmentVariable no_highs("TIDEMARK_HIGHS", ""),
+      late_cbc("TIDEMARK_CBC", late.c_str());
+  const std::string csv =
+      write("a.csv", "id,lower,upper,size\na,0,2,2\nb,1,3,3\nc,2,4,2\nd,0,1,3\n");
+  const std::string toy = "--remat " + write("toy.json", kToy) + " --budget ";
+  struct Case {
+    std::string arguments, method, said;
+  };
+  for (const Case& it :
+       {Case{"--layout " + csv + " --output " + file("o"), "olla-published",
+             "[olla] the solver found no places within 0.2 s: killed after 0."},
+        Case{"--order " + write("g.json", kGraph) + " --output " + file("o"), "olla-published",
+             "[olla] the solver found no order within 0.2 s: killed after 0."},
+        Case{"--model alexnet --batch 1 --output " + file("o"), "olla-published",
+             "[olla] the solver found no order within 0.1 s, half of the deadline"},
+        Case{toy + "40 --output " + file("o"), "monet", "that none fits is not proven"},
+        Case{"--model alexnet --batch 1 --budget 99% --save-schedule " + file("o"), "checkmate",
+             "that none fits is not proven"}}) {
+    const std::string arguments = it.arguments + " --method " + it.method + " --deadline ";
+    const Outcome outcome = run(arguments + "0.2");
+    EXPECT_EQ(outcome.code, 1) << arguments << outcome.said;
+    EXPECT_THAT(outcome.said, HasSubstr(it.said)) << arguments;
+    const Outcome none = run(arguments + "0");
+    EXPECT_EQ(none.code, 2) << arguments;
+    EXPECT_THAT(none.said,
+                HasSubstr("--deadline 0 leaves no time for the solver that --method " +
+                          it.method + " needs"));
+    EXPECT_FALSE(std::filesystem::exists(file("o"))) << arguments;
+  }
+  // Nor does the end of our own search say that nothing fits, unless the bound does.
+  EXPECT_EQ(run(toy + "40 --deadline 0").code, 1);
+  EXPECT_EQ(run(toy + "1 --deadline 0").code, 3);
 }
 
 TEST_F(PlanGraphTest, CapacityDecides) {

@@ -146,44 +146,54 @@ Method roam_by_programs(const char* name, const char* what, roam::Streams stream
   return method;
 }
 
-[[noreturn]] void fail_olla(const char* what, double seconds, const olla::Report& report) {
+// `share`: of the deadline, if not all of it was for this.
+[[noreturn]] void fail_olla(const std::string& what, double seconds, const olla::Report& report,
+                            const std::string& share = "") {
+  const std::string why = report.note.empty() ? "" : ": " + report.note;
+  if (report.solver.empty()) throw Error("[olla] no " + what + why);
   std::string limit = std::to_string(seconds);
   limit.resize(limit.find('.') + 2);
-  throw UsageError(std::string("[olla] no ") + what + " within " + limit + " s" +
-                   (report.note.empty() ? "" : ": " + report.note));
+  throw Error("[olla] the solver found no " + what + " within " + limit + " s" + share + why);
 }
 
-// `given`: which of the paper's parts, and which of ours.
+// `given`: which of the paper's parts, and which of ours. Without a start of ours, results are
+// called as published.
 Method olla_method(std::string name, std::string what, const olla::Options& given) {
   Method method;
   method.name = std::move(name);
   method.what = std::move(what);
   method.needs_solver = true;
   method.may_be_in_place = given.in_place;
-  method.plan = [given](const Problem& problem, const PlannerOptions& options) {
+  const std::string suffix = given.start ? "" : " as published";
+  method.plan = [given, suffix](const Problem& problem, const PlannerOptions& options) {
     olla::Options all = given;
     all.limits = options.limits;
     all.reorder = options.reorder;
     all.in_place = given.in_place && options.in_place;
     olla::PlanResult result = olla::plan(problem, all);
     if (!result.plan && result.locations.solver.empty() && result.locations.note.empty()) {
-      fail_olla("order", options.limits.seconds / 2, result.lifetimes);
+      fail_olla("order", options.limits.seconds / 2, result.lifetimes,
+                ", half of the deadline");
     }
     if (!result.plan) fail_olla("places", options.limits.seconds, result.locations);
+    result.plan->method += suffix;
     return *result.plan;
   };
-  method.order = [given](const Problem& problem, const OrderOptions& options) {
+  method.order = [given, suffix](const Problem& problem, const OrderOptions& options) {
     olla::Options all = given;
     all.limits = options.limits;
     olla::OrderResult result = olla::order(problem, all);
     if (!result.order) fail_olla("order", options.limits.seconds, result.report);
+    result.order->method += suffix;
     return *result.order;
   };
-  method.layout = [given](const std::vector<Buffer>& buffers, const LayoutOptions& options) {
+  method.layout = [given, suffix](const std::vector<Buffer>& buffers,
+                                  const LayoutOptions& options) {
     olla::Options all = given;
     all.limits = options.limits;
     olla::LayoutResult result = olla::layout(buffers, all);
     if (!result.layout) fail_olla("places", options.limits.seconds, result.report);
+    result.layout->method += suffix;
     return *result.layout;
   };
   return method;

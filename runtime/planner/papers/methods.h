@@ -20,7 +20,8 @@ struct MethodOptions : PlannerOptions {
 };
 
 // A function may throw UsageError if the system lacks something the method needs, such as a
-// solver; the message says what to install.
+// solver; the message says what to install. It throws Error if a solver has no answer within
+// the deadline and the method has no other.
 struct Method {
   std::string name;  // on command lines: lower case, digits, hyphens
   std::string what;  // description, one line

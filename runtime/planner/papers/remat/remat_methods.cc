@@ -22,7 +22,8 @@ RematMethod search_method() {
     result.bound = plan.bound;
     result.seconds = plan.seconds;
     if (!plan.feasible) result.note = "no schedule fits";
-    if (plan.feasible && !plan.found()) result.note = "no schedule was found";
+    result.undecided = plan.feasible && !plan.found();
+    if (result.undecided) result.note = "no schedule was found";
     return result;
   };
   return method;

@@ -26,7 +26,8 @@ struct RematResult {
   // No schedule of the method's own kind takes less, in its order, with its stages; 0: not
   // said.
   double own_bound = 0;
-  std::string note{};  // how it ended, if not with a schedule that fits
+  std::string note{};      // how it ended, if not with a schedule that fits
+  bool undecided = false;  // no schedule, and none of the method's kind is ruled out
   double seconds = 0;
   // Of an integer program, if the method has one.
   SolveStatus status = SolveStatus::kUnknown;
