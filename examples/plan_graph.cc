@@ -383,9 +383,13 @@ int run_show(const Flags& flags) {
   if (flags.parallel_safe && schedule_violations(saved.trace, ample, saved.schedule).empty()) {
     saved.schedule = parallel_safe(saved.trace, limits, saved.schedule);
   }
-  const bool valid = print_schedule(flags.show, saved, limits);
-  if (valid && !flags.save_schedule.empty()) {
-    write_output(flags.save_schedule, tidemark::to_json(saved.trace, saved.schedule));
+  const int code = print_schedule(flags.show, saved, limits);
+  if (!flags.save_schedule.empty()) {
+    if (code == kDone) {
+      write_output(flags.save_schedule, tidemark::to_json(saved.trace, saved.schedule));
+    } else {
+      print_error("plan_graph: {} is not written\n", flags.save_schedule);
+    }
   }
   if (!flags.svg.empty()) {
     if (!saved.schedule.placed) {
@@ -395,7 +399,7 @@ int run_show(const Flags& flags) {
                  draw_schedule(saved.trace, saved.schedule,
                                flags.show + ": " + format_bytes(saved.schedule.peak)));
   }
-  return valid ? kDone : kFailed;
+  return code;
 }
 
 int run_graph(const Flags& flags) {
@@ -639,7 +643,7 @@ int run(int argc, char** argv) {
       app.add_option(
              "--show", flags.show,
              "Explain a schedule that --save-schedule wrote, here or in training; exit code "
-             "1 if it is not valid; --svg draws it")
+             "1 if it is not valid, 3 if it does not fit in --budget; --svg draws it")
           ->excludes(graph)
           ->excludes(model);
   app.add_flag("--parallel-safe", flags.parallel_safe,

@@ -371,9 +371,20 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   EXPECT_THAT(read("s.svg"), HasSubstr("conv1: conv2d"));
 
   const Outcome tight = run("--show " + file("s.json") + " --budget 1MiB");
-  EXPECT_EQ(tight.code, 1);
+  EXPECT_EQ(tight.code, 3);
   EXPECT_THAT(tight.said, HasSubstr("MiB short"));
-  EXPECT_THAT(tight.said, HasSubstr("not valid: the peak, with residents, is "));
+  const std::string refused = "does not fit in 1.0 MiB; ";
+  ASSERT_THAT(tight.said, HasSubstr(refused));
+  const std::string enough =
+      std::to_string(std::stoll(tight.said.substr(tight.said.find(refused) + refused.size())));
+  EXPECT_THAT(tight.said, HasSubstr(enough + " bytes ("));
+  EXPECT_EQ(run("--show " + file("s.json") + " --budget " + enough).code, 0);
+  const Outcome unwritten =
+      run("--show " + file("s.json") + " --parallel-safe --budget 1MiB --save-schedule " +
+          file("p.json"));
+  EXPECT_EQ(unwritten.code, 3);
+  EXPECT_THAT(unwritten.said, HasSubstr(file("p.json") + " is not written"));
+  EXPECT_FALSE(std::filesystem::exists(file("p.json")));
 
   const Outcome again =
       run("--show " + file("s.json") + " --parallel-safe --save-schedule " + file("p.json"));
