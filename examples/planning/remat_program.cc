@@ -215,9 +215,10 @@ int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& 
             made.result.schedule.time / base, made.result.schedule.peak, made.margin.count());
   print_out("{:>18} {:>14.6f} {:>10.6f} {:>16}\n", "simulated", in_ms(cost.time),
             in_ms(cost.time) / base, made.schedule->peak.count());
-  print_out("{:.6f} ms computed again, {:.6f} ms waiting for uploads, {:.6f} ms moving\n",
-            in_ms(cost.recomputed), in_ms(cost.waited),
-            in_ms(request.space.move_time(made.schedule->moved)));
+  print_out(
+      "{:.6f} ms computed again, {:.6f} ms waiting for uploads and copies, {:.6f} ms moving\n",
+      in_ms(cost.recomputed), in_ms(cost.waited),
+      in_ms(request.space.move_time(made.schedule->moved)));
   if (!request.output.empty()) write_output(request.output, to_json(trace, *made.schedule));
   return kDone;
 }

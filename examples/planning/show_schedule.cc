@@ -171,7 +171,7 @@ int print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimi
     beside.space = room - residents;
     const ScheduleCost cost = simulate(saved.trace, beside, s);
     print_out(
-        "simulated     {:.3f} ms: {:.3f} recomputing, {:.3f} waiting for copies; "
+        "simulated     {:.3f} ms: {:.3f} recomputing, {:.3f} waiting for uploads and copies; "
         "{:.3f} ms of copies, at --profile's rates; {} on tiers\n",
         to_ms(cost.time), to_ms(cost.recomputed), to_ms(cost.waited), to_ms(cost.copied),
         format_bytes(cost.tier_peak));

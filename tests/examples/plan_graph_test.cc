@@ -519,6 +519,9 @@ TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
   const Outcome shown = run("--show " + file("schedule.json") + " --budget " + budget);
   EXPECT_EQ(shown.code, 0) << shown.said;
   EXPECT_THAT(shown.said, HasSubstr("of them again"));
+  const std::string waiting = " waiting for uploads and copies";
+  EXPECT_THAT(made.said, HasSubstr(" ms" + waiting));
+  EXPECT_THAT(shown.said, HasSubstr(waiting + "; 0.000 ms of copies"));
   const Outcome none = run(step + "--budget 1MiB --method chen-budget");
   EXPECT_EQ(none.code, 3) << none.said;
   EXPECT_THAT(none.said, HasSubstr("no size of segments fits"));
