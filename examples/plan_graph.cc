@@ -435,9 +435,11 @@ int run_graph(const Flags& flags) {
   if (!flags.save_schedule.empty()) save_schedule(flags, graph);
 
   const MethodOptions options{{.limits = flags.limits}, flags.roam};
-  const Plan plan = find_method(flags.method)->plan(problem, options);
+  const Method& method = *find_method(flags.method);
+  const Plan plan = method.plan(problem, options);
   require_valid(violations(problem, plan));
   print_header("method");
+  Bytes best = plan.peak;
   nlohmann::json methods = nlohmann::json::array();
   for (const Baseline& baseline : baselines()) {
     if (!baseline.quick && problem.storages.size() > kMaxBuffersToCompare) continue;
@@ -445,11 +447,13 @@ int run_graph(const Flags& flags) {
     const Plan other = baseline.plan(problem);
     require_valid(violations(problem, other));
     const double seconds = watch.seconds();
+    best = std::min(best, other.peak);
     print_row(baseline.name, other.peak, plan.bound, seconds);
     methods.push_back(
         {{"name", baseline.name}, {"peak", other.peak.count()}, {"seconds", seconds}});
   }
   print_row("plan: " + plan.method, plan.peak, plan.bound, plan.seconds);
+  if (best < plan.peak && !method.restriction.empty()) print_out("{}\n", method.restriction);
   const Bytes unused = plan.peak - plan.load;
   print_out("fragmentation {:.3f} %\n", 100.0 * static_cast<double>(unused.count()) /
                                             static_cast<double>(plan.peak.count()));

@@ -164,6 +164,9 @@ Method olla_method(std::string name, std::string what, const olla::Options& give
   method.what = std::move(what);
   method.needs_solver = true;
   method.may_be_in_place = given.in_place;
+  method.restriction =
+      "OLLA's orders keep control edges for early updates (section 4.3 of the paper); a "
+      "baseline's need not";
   const std::string suffix = given.start ? "" : " as published";
   method.plan = [given, suffix](const Problem& problem, const PlannerOptions& options) {
     olla::Options all = given;

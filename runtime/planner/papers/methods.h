@@ -37,6 +37,7 @@ struct Method {
   bool searches = false;         // by ourselves, in steps that Limits::nodes counts
   bool may_be_in_place = false;  // `plan` uses the problem's pairs
   bool takes_roam_parameters = false;
+  std::string restriction;  // of its plans, that baselines do not have; a sentence, or empty
 };
 
 // The default planner first.
