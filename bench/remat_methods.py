@@ -62,6 +62,11 @@ def find(args, name, generated):
     return generated / (name + ".json")
 
 
+def is_answer(code, errors):
+    """Whether plan_graph planned, or says that nothing fits or that nothing was found in time."""
+    return code in (0, 3) or (code == 1 and "that none fits is not proven" in errors)
+
+
 def plan(args, instance, budget, method):
     """What plan_graph says of one method at one budget."""
     with tempfile.TemporaryDirectory() as folder:
@@ -72,9 +77,10 @@ def plan(args, instance, budget, method):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                               check=False)
         row = {"method": method, "note": (done.stderr.strip().splitlines() or [""])[-1]}
-        if done.returncode != 0 and (method == "default" or done.returncode != 3):
+        answered = is_answer(done.returncode, done.stderr)
+        if done.returncode != 0 and (method == "default" or not answered):
             row["note"] = (done.stderr.strip().splitlines() or ["failed"])[0]
-        if done.returncode not in (0, 3):
+        if not answered:
             row["failed"] = done.returncode
         row["note"] = row["note"].removeprefix("plan_graph: ").removeprefix(method + ": ")
         program = PROGRAM.search(done.stdout)

@@ -17,11 +17,14 @@ inline std::optional<int> explain_usage(int argc, char** argv, bool wrong, const
   return asked ? 0 : 2;
 }
 
-// run(argc, argv); an exception is printed and ends the program with `code`.
+// run(argc, argv); an exception is printed and ends the program with `code`. Bad flags, for
+// which CLI11_PARSE returns 100 or more, end it with 2.
 inline int run_main(const char* program, int (*run)(int, char**), int argc, char** argv,
                     int code) {
+  constexpr int kFirstOfCli11 = 100;
   try {
-    return run(argc, argv);
+    const int result = run(argc, argv);
+    return result < kFirstOfCli11 ? result : 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", program, error.what());
     return code;

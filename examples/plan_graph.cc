@@ -383,9 +383,13 @@ int run_show(const Flags& flags) {
   if (flags.parallel_safe && schedule_violations(saved.trace, ample, saved.schedule).empty()) {
     saved.schedule = parallel_safe(saved.trace, limits, saved.schedule);
   }
-  const bool valid = print_schedule(flags.show, saved, limits);
-  if (valid && !flags.save_schedule.empty()) {
-    write_output(flags.save_schedule, tidemark::to_json(saved.trace, saved.schedule));
+  const int code = print_schedule(flags.show, saved, limits);
+  if (!flags.save_schedule.empty()) {
+    if (code == kDone) {
+      write_output(flags.save_schedule, tidemark::to_json(saved.trace, saved.schedule));
+    } else {
+      print_error("plan_graph: {} is not written\n", flags.save_schedule);
+    }
   }
   if (!flags.svg.empty()) {
     if (!saved.schedule.placed) {
@@ -395,7 +399,7 @@ int run_show(const Flags& flags) {
                  draw_schedule(saved.trace, saved.schedule,
                                flags.show + ": " + format_bytes(saved.schedule.peak)));
   }
-  return valid ? kDone : kFailed;
+  return code;
 }
 
 int run_graph(const Flags& flags) {
@@ -431,9 +435,11 @@ int run_graph(const Flags& flags) {
   if (!flags.save_schedule.empty()) save_schedule(flags, graph);
 
   const MethodOptions options{{.limits = flags.limits}, flags.roam};
-  const Plan plan = find_method(flags.method)->plan(problem, options);
+  const Method& method = *find_method(flags.method);
+  const Plan plan = method.plan(problem, options);
   require_valid(violations(problem, plan));
   print_header("method");
+  Bytes best = plan.peak;
   nlohmann::json methods = nlohmann::json::array();
   for (const Baseline& baseline : baselines()) {
     if (!baseline.quick && problem.storages.size() > kMaxBuffersToCompare) continue;
@@ -441,11 +447,13 @@ int run_graph(const Flags& flags) {
     const Plan other = baseline.plan(problem);
     require_valid(violations(problem, other));
     const double seconds = watch.seconds();
+    best = std::min(best, other.peak);
     print_row(baseline.name, other.peak, plan.bound, seconds);
     methods.push_back(
         {{"name", baseline.name}, {"peak", other.peak.count()}, {"seconds", seconds}});
   }
   print_row("plan: " + plan.method, plan.peak, plan.bound, plan.seconds);
+  if (best < plan.peak && !method.restriction.empty()) print_out("{}\n", method.restriction);
   const Bytes unused = plan.peak - plan.load;
   print_out("fragmentation {:.3f} %\n", 100.0 * static_cast<double>(unused.count()) /
                                             static_cast<double>(plan.peak.count()));
@@ -465,6 +473,76 @@ int run_graph(const Flags& flags) {
   return kDone;
 }
 
+// Refuses flags that the mode or the method would ignore. What flags of one kind need, such as
+// --capacity --layout, CLI11 checks.
+void refuse_without_meaning(const CLI::App& app, const Flags& flags) {
+  const bool shows = !flags.show.empty(), computes_again = !flags.remat.empty();
+  const bool lays_out = !flags.layout.empty(), orders = !flags.order.empty();
+  const bool writes_problem = !flags.write_remat.empty();
+  const bool plans = !shows && !flags.estimate && !writes_problem;
+  const bool has_step = !flags.graph.empty() || !flags.capture.model.empty();
+  const bool in_budget = plans && has_step && flags.budget;
+  const bool plans_step = plans && has_step && !flags.budget;
+  // --method names one of two lists; a name of the other one is refused elsewhere.
+  const Method* const method = find_method(flags.method);
+  const remat::RematMethod* const again = remat::find_remat_method(flags.method);
+  const bool by_again = computes_again || in_budget;
+  const bool searches = by_again ? !again || again->searches : !method || method->searches;
+  const bool solves = by_again ? again && again->needs_solver : method && method->needs_solver;
+  std::vector<std::string> in_place;
+  for (const Method& each : methods()) {
+    if (each.may_be_in_place) in_place.push_back(each.name);
+  }
+  struct Meaning {
+    const char* flag;
+    bool has;
+    std::string where;
+  };
+  const std::string planning = "planning, not for --show, --estimate or --write-remat";
+  const std::string step = "a step: GRAPH.json or --model";
+  const std::string roam = "--method roam and its variants";
+  const bool is_roam = (plans_step || orders) && method && method->takes_roam_parameters;
+  for (const Meaning& meaning : {
+           Meaning{"--roam-node-limit", is_roam, roam},
+           Meaning{"--roam-delay-radius", is_roam, roam},
+           Meaning{"--roam-delay-coefficient", is_roam, roam},
+           Meaning{"--method", plans, planning},
+           Meaning{"--deadline", plans, planning},
+           Meaning{"--nodes", plans, planning},
+           Meaning{"--nodes", searches,
+                   "our own search; --method " + flags.method + " has none"},
+           Meaning{"--seed", plans, planning},
+           Meaning{"--seed", searches || solves,
+                   "a search or a solver; --method " + flags.method + " has neither"},
+           Meaning{"--save-graph", has_step, step},
+           Meaning{"--write-remat", has_step, step},
+           Meaning{"--estimate", has_step && !writes_problem && !flags.budget,
+                   step + ", without --write-remat or --budget"},
+           Meaning{"--budget", shows || computes_again || in_budget,
+                   "--show, --remat or the plan of a step: GRAPH.json or --model"},
+           Meaning{"--in-place",
+                   writes_problem || (plans_step && method && method->may_be_in_place),
+                   "--write-remat, or a step without --budget and a method that can plan so: " +
+                       listed(in_place)},
+           Meaning{"--profile", !flags.capture.model.empty() || shows || in_budget,
+                   "--model, --show or a step with --budget"},
+           Meaning{"--save-schedule", plans_step || in_budget || (shows && flags.parallel_safe),
+                   "the plan of a step, GRAPH.json or --model, or --show with --parallel-safe"},
+           Meaning{"--output", plans_step || lays_out || orders || computes_again,
+                   "--layout, --order, --remat or the plan of a step without --budget"},
+           Meaning{"--svg", plans_step || lays_out || orders || shows,
+                   "--layout, --order, --show or the plan of a step without --budget"},
+           Meaning{"--momentum", flags.capture.optimizer == "sgd", "--optimizer sgd"},
+       }) {
+    if (meaning.has || app.count(meaning.flag) == 0) continue;
+    throw UsageError(std::string(meaning.flag) + " is for " + meaning.where);
+  }
+  if (solves && flags.limits.seconds <= 0) {
+    throw UsageError("--deadline 0 leaves no time for the solver that --method " +
+                     flags.method + " needs");
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Plans memory: a training step's order and offsets; or offsets for buffers, an order for "
@@ -472,8 +550,9 @@ int run(int argc, char** argv) {
       "plan_graph"};
   set_up_help(
       app,
-      "\nExit codes: 0 planned; 1 failed, or standard output could not be written; 2 bad "
-      "flags or files;\n3 does not fit in --capacity or --budget, or memory ran out.");
+      "\nExit codes: 0 planned; 1 failed, no plan was found within --deadline, or standard "
+      "output could\nnot be written; 2 bad flags or files; 3 does not fit in --capacity or "
+      "--budget, or memory ran out.");
   Flags flags;
   auto* graph =
       app.add_option("GRAPH", flags.graph,
@@ -505,9 +584,9 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0.0, 1e9))
       ->check(finite_number())
       ->needs(model);
-  auto* profile = app.add_option("--profile", flags.capture.profile,
-                                 "Device whose profile gives the costs of --model's operators "
-                                 "and, for --show and --budget, of copies");
+  app.add_option("--profile", flags.capture.profile,
+                 "Device whose profile gives the costs of --model's operators "
+                 "and, for --show and --budget, of copies");
   std::string methods_listed = "Plan by this method:";
   std::vector<std::string> names;
   for (const Method& method : methods()) {
@@ -523,22 +602,20 @@ int run(int argc, char** argv) {
                       " (" + method.what + ")";
   }
   app.add_option("--method", flags.method, methods_listed)->check(CLI::IsMember(names));
-  const std::vector<CLI::Option*> of_roam = {
-      app.add_option("--roam-node-limit", flags.roam.node_limit,
-                     "ROAM: split subgraphs of more operators [100]")
-          ->check(CLI::Range(1, 1 << 20)),
-      app.add_option("--roam-delay-radius", flags.roam.delay_radius,
-                     "ROAM: a weight update may wait if its gradients are more than this many "
-                     "times the mean tensor [8]")
-          ->check(CLI::Range(0.0, 1e9))
-          ->check(finite_number()),
-      app.add_option("--roam-delay-coefficient", flags.roam.delay_coefficient,
-                     "ROAM: memory of an update while it runs, in sizes of its gradients (the "
-                     "paper: 3 for Adam) [what each update takes]")
-          ->check(CLI::Range(1e-9, 1e9))
-          ->check(finite_number()),
-  };
-  auto* estimate = app.add_flag(
+  app.add_option("--roam-node-limit", flags.roam.node_limit,
+                 "ROAM: split subgraphs of more operators [100]")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--roam-delay-radius", flags.roam.delay_radius,
+                 "ROAM: a weight update may wait if its gradients are more than this many "
+                 "times the mean tensor [8]")
+      ->check(CLI::Range(0.0, 1e9))
+      ->check(finite_number());
+  app.add_option("--roam-delay-coefficient", flags.roam.delay_coefficient,
+                 "ROAM: memory of an update while it runs, in sizes of its gradients (the "
+                 "paper: 3 for Adam) [what each update takes]")
+      ->check(CLI::Range(1e-9, 1e9))
+      ->check(finite_number());
+  app.add_flag(
       "--estimate", flags.estimate,
       "Print what MXNet's memory cost script does: without sharing, in place, with "
       "sharing, with both; the same where operators of many streams wait for no others; and "
@@ -570,7 +647,7 @@ int run(int argc, char** argv) {
       app.add_option(
              "--show", flags.show,
              "Explain a schedule that --save-schedule wrote, here or in training; exit code "
-             "1 if it is not valid; --svg draws it")
+             "1 if it is not valid, 3 if it does not fit in --budget; --svg draws it")
           ->excludes(graph)
           ->excludes(model);
   app.add_flag("--parallel-safe", flags.parallel_safe,
@@ -627,60 +704,14 @@ int run(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", flags.limits.seed, "Seed of the search's random choices")
       ->check(whole_number());
-  for (const char* of_others : {"--svg", "--estimate", "--in-place", "--save-graph",
-                                "--save-schedule", "--write-remat"}) {
-    remat->excludes(app.get_option(of_others));
-  }
-  for (const char* of_planning : {"--output", "--method", "--nodes", "--estimate", "--in-place",
-                                  "--save-graph", "--write-remat"}) {
-    show->excludes(app.get_option(of_planning));
-  }
-  layout->excludes(app.get_option("--in-place"));
-  for (const char* of_steps : {"--estimate", "--save-graph", "--write-remat"}) {
-    layout->excludes(app.get_option(of_steps));
-    order->excludes(app.get_option(of_steps));
-  }
-  for (const char* of_plans : {"--output", "--svg", "--save-schedule"}) {
-    estimate->excludes(app.get_option(of_plans));
-  }
   int exit_code = 0;
   if (!parse_or_explain(app, argc, argv, exit_code)) return exit_code;
+  refuse_without_meaning(app, flags);
   const bool has_step = !flags.graph.empty() || !flags.capture.model.empty();
-  if (budget->count() > 0 && flags.show.empty() && flags.remat.empty() && !has_step) {
-    throw UsageError("--budget needs --show, --remat, GRAPH.json or --model");
-  }
   if (flags.budget && !flags.budget->bytes && !has_step) {
     throw UsageError(
         "--budget: a share such as 60% is of what a step takes in program order, "
         "so it needs GRAPH.json or --model; give bytes, such as 12GiB");
-  }
-  if (profile->count() > 0 && flags.capture.model.empty() && budget->count() == 0 &&
-      flags.show.empty()) {
-    throw UsageError("--profile needs --model, --show or --budget");
-  }
-  if (!flags.save_schedule.empty() && !has_step && !flags.parallel_safe) {
-    throw UsageError("--save-schedule needs GRAPH.json, --model or --parallel-safe");
-  }
-  if (!flags.write_remat.empty() && !has_step) {
-    throw UsageError("--write-remat needs GRAPH.json or --model");
-  }
-  const auto given = [&](const char* name) { return app.get_option(name)->count() > 0; };
-  if (flags.budget && has_step) {
-    for (const char* of_others : {"--output", "--svg", "--estimate", "--in-place"}) {
-      if (given(of_others)) {
-        throw UsageError(std::string(of_others) +
-                         " is not for a step with --budget; "
-                         "--save-schedule writes the schedule");
-      }
-    }
-  }
-  if (!flags.write_remat.empty() && (flags.budget || !flags.save_schedule.empty())) {
-    throw UsageError(
-        "--write-remat stops before planning: leave out --budget and "
-        "--save-schedule");
-  }
-  if (app.count("--momentum") > 0 && flags.capture.optimizer != "sgd") {
-    throw UsageError("--momentum is for --optimizer sgd");
   }
   if (!flags.show.empty()) return run_show(flags);
   if (!flags.remat.empty()) {
@@ -689,11 +720,6 @@ int run(int argc, char** argv) {
   }
   if (find_method(flags.method) == nullptr && budget->count() == 0) {
     throw UsageError("--method " + flags.method + " needs --remat, or a step and --budget");
-  }
-  const Method* const method = find_method(flags.method);
-  for (const CLI::Option* option : of_roam) {
-    if (option->count() == 0 || (method != nullptr && method->takes_roam_parameters)) continue;
-    throw UsageError(option->get_name() + " is for --method roam and its variants");
   }
   if (has_step) return run_graph(flags);
   if (flags.layout.empty() && flags.order.empty()) {

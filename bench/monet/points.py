@@ -67,7 +67,8 @@ def plan(args, network, budget, method, folder):
     row = {"method": method, "budget": budget, "limit_s": limit, "load": os.getloadavg()[0],
            "commit": reports.stamp()["commit"],
            "note": (done.stderr.strip().splitlines() or [""])[0].removeprefix("plan_graph: ")}
-    if done.returncode not in (0, 3) and (done.returncode != 2 or method not in ("gist", "checkmate")):
+    answered = remat_methods.is_answer(done.returncode, done.stderr)
+    if not answered and (done.returncode != 2 or method not in ("gist", "checkmate")):
         raise RuntimeError(f"{network} {budget} {method}: {done.stderr}")
     program = remat_methods.PROGRAM.search(done.stdout)
     if program:

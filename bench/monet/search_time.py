@@ -22,7 +22,7 @@ def program(args, problem, budget, method):
     """MONeT's program by the solver, in wall-clock seconds."""
     code, said, errors, _ = problems.run(args, "--remat", problem, "--budget", budget, "--method", method,
                                          "--deadline", args.solver_limit, env=dict(os.environ))
-    if code not in (0, 3):
+    if not remat_methods.is_answer(code, errors):
         raise RuntimeError(f"{problem}, {method}: {errors.strip()}")
     row = {"method": method, "note": (errors.strip().splitlines() or [""])[0].removeprefix("plan_graph: ")}
     found, sizes = SOLVED.search(said), remat_methods.PROGRAM.search(said)

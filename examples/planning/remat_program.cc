@@ -49,9 +49,15 @@ void print_plan(const Problem& problem, const RematPlan& plan, const std::string
             plan.schedule.peak);
 }
 
-int explain_least_budget(const Problem& problem, planner::Limits limits, double spent) {
+// Of a search that ended without an answer; bench/remat_methods.py looks for it.
+constexpr char kNotProven[] = "; that none fits is not proven";
+
+LeastBudget least_budget(const Problem& problem, planner::Limits limits, double spent) {
   limits.seconds = std::max(limits.seconds - spent, 0.0);
-  const LeastBudget least = find_least_budget(problem, limits);
+  return find_least_budget(problem, limits);
+}
+
+void print_least_budget(const LeastBudget& least) {
   if (least.found > 0 && least.proven()) {
     print_error("plan_graph: the least budget is {}\n", in_bytes(least.found));
   } else {
@@ -61,7 +67,6 @@ int explain_least_budget(const Problem& problem, planner::Limits limits, double 
                   in_bytes(least.found));
     }
   }
-  return kOutOfMemory;
 }
 
 void print_program(const RematResult& result) {
@@ -92,6 +97,10 @@ int plan_by(const RematMethod& method, const RematRequest& request, const Proble
     write_output(request.output,
                  planner::format_remat_schedule(
                      result.schedule, {request.budget.count(), result.bound, result.seconds}));
+  }
+  if (result.undecided) {
+    print_error("plan_graph: {}: {}{}\n", method.name, result.note, kNotProven);
+    return kFailed;
   }
   if (!result.note.empty()) print_error("plan_graph: {}: {}\n", method.name, result.note);
   if (result.fits(request.budget.count())) return kDone;
@@ -131,10 +140,13 @@ int plan_rematerialization(const RematRequest& request) {
   const RematPlan plan = plan_remat(problem, request.budget.count(), options);
   print_problem();
   if (!plan.found()) {
-    print_error("plan_graph: {} {}\n",
-                plan.feasible ? "no schedule was found within" : "no schedule fits in",
-                in_bytes(request.budget.count()));
-    return explain_least_budget(problem, request.limits, plan.seconds);
+    const LeastBudget least = least_budget(problem, request.limits, plan.seconds);
+    const bool undecided = plan.feasible && least.bound <= request.budget.count();
+    print_error("plan_graph: {} {}{}\n",
+                undecided ? "no schedule was found within" : "no schedule fits in",
+                in_bytes(request.budget.count()), undecided ? kNotProven : "");
+    print_least_budget(least);
+    return undecided ? kFailed : kOutOfMemory;
   }
   print_plan(problem, plan, problem.unit_time.empty() ? "" : ", " + problem.unit_time);
   if (!request.output.empty()) {
@@ -185,10 +197,14 @@ int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& 
   print_out("{}: {}\n", method.name, method.what);
   print_program(made.result);
   if (!made.schedule) {
-    print_error("plan_graph: {}: {}\n", method.name, made.why_not);
+    const LeastBudget least = least_budget(planner::remat::problem_from_step(trace).problem,
+                                           request.limits, made.result.seconds);
+    const bool undecided = made.result.undecided && least.bound <= request.space.space.count();
+    print_error("plan_graph: {}: {}{}\n", method.name, made.why_not,
+                undecided ? kNotProven : "");
     print_error("plan_graph: schedules that compute again, and copy nothing:\n");
-    return explain_least_budget(planner::remat::problem_from_step(trace).problem,
-                                request.limits, made.result.seconds);
+    print_least_budget(least);
+    return undecided ? kFailed : kOutOfMemory;
   }
   const ScheduleCost cost = simulate(trace, request.space, *made.schedule);
   const auto in_ms = [](Nanos time) { return static_cast<double>(time.count()) * 1e-6; };
@@ -199,9 +215,10 @@ int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& 
             made.result.schedule.time / base, made.result.schedule.peak, made.margin.count());
   print_out("{:>18} {:>14.6f} {:>10.6f} {:>16}\n", "simulated", in_ms(cost.time),
             in_ms(cost.time) / base, made.schedule->peak.count());
-  print_out("{:.6f} ms computed again, {:.6f} ms waiting for uploads, {:.6f} ms moving\n",
-            in_ms(cost.recomputed), in_ms(cost.waited),
-            in_ms(request.space.move_time(made.schedule->moved)));
+  print_out(
+      "{:.6f} ms computed again, {:.6f} ms waiting for uploads and copies, {:.6f} ms moving\n",
+      in_ms(cost.recomputed), in_ms(cost.waited),
+      in_ms(request.space.move_time(made.schedule->moved)));
   if (!request.output.empty()) write_output(request.output, to_json(trace, *made.schedule));
   return kDone;
 }

@@ -24,10 +24,11 @@ struct RematRequest {
 };
 
 // Prints time, peak, bound and gap; writes the schedule. Returns the exit code: 3 if no
-// schedule fits in the budget, with the reason on standard error, and for the default method
-// with the least budget. A method that takes no budget (Chen's, Gist's) writes its schedule
-// even if that does not fit. Throws DataError, naming the place, for a bad file; UsageError for
-// an unknown method, or one that cannot read the problem.
+// schedule fits in the budget, 1 if none was found and none is ruled out; with the reason on
+// standard error, and for the default method with the least budget. A method that takes no
+// budget (Chen's, Gist's) writes its schedule even if that does not fit. Throws DataError,
+// naming the place, for a bad file; UsageError for an unknown method, or one that cannot read
+// the problem.
 int plan_rematerialization(const RematRequest& request);
 
 struct WriteRematRequest {
@@ -52,9 +53,9 @@ struct StepRematRequest {
 };
 
 // Plans the step by one of planner::remat::remat_methods(), prints its time beside that of the
-// simulated schedule, and writes the schedule. Returns the exit code: 3 if there is none, with
-// the reason and the least budget on standard error. Throws UsageError as
-// plan_rematerialization() does.
+// simulated schedule, and writes the schedule. Returns the exit code: 3 if there is none, 1 if
+// that is not known, with the reason and the least budget on standard error. Throws UsageError
+// as plan_rematerialization() does.
 int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& request);
 
 }  // namespace tidemark

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "examples/common/console.h"
+#include "examples/common/program.h"
 #include "runtime/planner/baselines/parallel_safe.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
@@ -138,7 +139,7 @@ void print_releases(const SavedSchedule& saved) {
 
 }  // namespace
 
-bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimits limits) {
+int print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimits limits) {
   const Schedule& s = saved.schedule;
   print_out("{}: {} operators, {} storages; {}{}\n", name, saved.trace.ops.size(),
             saved.trace.storages.size(), s.placed ? "placed" : "not placed",
@@ -150,9 +151,11 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
   print_kinds(s);
   print_peak(saved, limits.space);
 
-  const Bytes room = limits.space;
+  const Bytes residents = residents_apart(saved);
+  const Bytes needed = s.peak + residents - (s.placed ? Bytes(0) : s.shortfall);
+  const Bytes room = limits.space > Bytes(0) ? limits.space : s.peak + residents;
   limits.space = Bytes(int64_t{1} << 61);
-  std::vector<std::string> wrong = schedule_violations(saved.trace, limits, s);
+  const std::vector<std::string> wrong = schedule_violations(saved.trace, limits, s);
   if (s.time > Nanos(0)) {
     print_out("time          {:.3f} ms expected, {:.3f} ms of it recomputing\n", to_ms(s.time),
               to_ms(s.recomputed));
@@ -164,13 +167,11 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
     }
   }
   if (wrong.empty()) {
-    limits.space = room > Bytes(0) ? room : s.peak + residents_apart(saved);
-    wrong = schedule_violations(saved.trace, limits, s);
     PlanLimits beside = limits;  // residents have no blocks for the simulator to count
-    beside.space -= residents_apart(saved);
+    beside.space = room - residents;
     const ScheduleCost cost = simulate(saved.trace, beside, s);
     print_out(
-        "simulated     {:.3f} ms: {:.3f} recomputing, {:.3f} waiting for copies; "
+        "simulated     {:.3f} ms: {:.3f} recomputing, {:.3f} waiting for uploads and copies; "
         "{:.3f} ms of copies, at --profile's rates; {} on tiers\n",
         to_ms(cost.time), to_ms(cost.recomputed), to_ms(cost.waited), to_ms(cost.copied),
         format_bytes(cost.tier_peak));
@@ -182,7 +183,11 @@ bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLim
   }
   print_releases(saved);
   for (const std::string& line : wrong) print_out("not valid: {}\n", line);
-  return wrong.empty();
+  if (!wrong.empty()) return kFailed;
+  if (needed <= room) return kDone;
+  print_error("plan_graph: the schedule does not fit in {}; {} bytes ({}) would be enough\n",
+              format_bytes(room), needed.count(), format_bytes(needed));
+  return kOutOfMemory;
 }
 
 }  // namespace tidemark

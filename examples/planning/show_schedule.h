@@ -13,8 +13,8 @@ namespace tidemark {
 
 // Prints the schedule's operators, order, releases, peak with its bound and the available
 // space, expected and simulated time, the largest releases, and the validator's findings. If
-// `limits.space` is 0, the space is as large as needed. Returns false if the schedule is
-// invalid or does not fit.
-bool print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimits limits);
+// `limits.space` is 0, the space is as large as needed. Returns the exit code: 1 if the
+// schedule is invalid, 3 if it does not fit.
+int print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimits limits);
 
 }  // namespace tidemark

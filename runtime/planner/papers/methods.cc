@@ -30,11 +30,23 @@ std::string flag_name(const std::string& name) {
   return result;
 }
 
+Method default_method() {
+  Method method;
+  method.name = "default";
+  method.what = "search for the order, then for the layout";
+  method.plan = plan_step;
+  method.order = plan_order;
+  method.layout = plan_layout;
+  method.searches = method.may_be_in_place = true;
+  return method;
+}
+
 Method from_baseline(const Baseline& baseline) {
   Method method;
   method.name = flag_name(baseline.name);
   method.what = baseline.name;
   method.baseline = true;
+  method.may_be_in_place = baseline.in_place;
   method.plan = [make = baseline.plan](const Problem& problem, const PlannerOptions&) {
     check_problem(problem);
     Plan plan = make(problem);
@@ -99,7 +111,8 @@ Method from_ablation(const roam::Ablation& ablation) {
   method.name = ablation.name;
   method.what = ablation.what;
   method.baseline = true;
-  method.takes_roam_parameters = true;
+  method.searches = method.takes_roam_parameters = true;
+  method.may_be_in_place = ablation.name == std::string("roam-in-place");
   method.plan = [&ablation](const Problem& problem, const MethodOptions& options) {
     return roam::roam_without(ablation, problem, options, options.roam);
   };
@@ -110,7 +123,7 @@ Method roam_method() {
   Method method;
   method.name = "roam";
   method.what = "ROAM: subgraphs planned one by one, each by our exact search";
-  method.takes_roam_parameters = true;
+  method.searches = method.takes_roam_parameters = true;
   method.plan = [](const Problem& problem, const MethodOptions& options) {
     return roam::roam_method(problem, options, options.roam);
   };
@@ -133,43 +146,57 @@ Method roam_by_programs(const char* name, const char* what, roam::Streams stream
   return method;
 }
 
-[[noreturn]] void fail_olla(const char* what, double seconds, const olla::Report& report) {
+// `share`: of the deadline, if not all of it was for this.
+[[noreturn]] void fail_olla(const std::string& what, double seconds, const olla::Report& report,
+                            const std::string& share = "") {
+  const std::string why = report.note.empty() ? "" : ": " + report.note;
+  if (report.solver.empty()) throw Error("[olla] no " + what + why);
   std::string limit = std::to_string(seconds);
   limit.resize(limit.find('.') + 2);
-  throw UsageError(std::string("[olla] no ") + what + " within " + limit + " s" +
-                   (report.note.empty() ? "" : ": " + report.note));
+  throw Error("[olla] the solver found no " + what + " within " + limit + " s" + share + why);
 }
 
-// `given`: which of the paper's parts, and which of ours.
+// `given`: which of the paper's parts, and which of ours. Without a start of ours, results are
+// called as published.
 Method olla_method(std::string name, std::string what, const olla::Options& given) {
   Method method;
   method.name = std::move(name);
   method.what = std::move(what);
   method.needs_solver = true;
-  method.plan = [given](const Problem& problem, const PlannerOptions& options) {
+  method.may_be_in_place = given.in_place;
+  method.restriction =
+      "OLLA's orders keep control edges for early updates (section 4.3 of the paper); a "
+      "baseline's need not";
+  const std::string suffix = given.start ? "" : " as published";
+  method.plan = [given, suffix](const Problem& problem, const PlannerOptions& options) {
     olla::Options all = given;
     all.limits = options.limits;
     all.reorder = options.reorder;
     all.in_place = given.in_place && options.in_place;
     olla::PlanResult result = olla::plan(problem, all);
     if (!result.plan && result.locations.solver.empty() && result.locations.note.empty()) {
-      fail_olla("order", options.limits.seconds / 2, result.lifetimes);
+      fail_olla("order", options.limits.seconds / 2, result.lifetimes,
+                ", half of the deadline");
     }
     if (!result.plan) fail_olla("places", options.limits.seconds, result.locations);
+    result.plan->method += suffix;
     return *result.plan;
   };
-  method.order = [given](const Problem& problem, const OrderOptions& options) {
+  method.order = [given, suffix](const Problem& problem, const OrderOptions& options) {
     olla::Options all = given;
     all.limits = options.limits;
     olla::OrderResult result = olla::order(problem, all);
     if (!result.order) fail_olla("order", options.limits.seconds, result.report);
+    result.order->method += suffix;
     return *result.order;
   };
-  method.layout = [given](const std::vector<Buffer>& buffers, const LayoutOptions& options) {
+  method.layout = [given, suffix](const std::vector<Buffer>& buffers,
+                                  const LayoutOptions& options) {
     olla::Options all = given;
     all.limits = options.limits;
     olla::LayoutResult result = olla::layout(buffers, all);
     if (!result.layout) fail_olla("places", options.limits.seconds, result.report);
+    result.layout->method += suffix;
     return *result.layout;
   };
   return method;
@@ -189,8 +216,7 @@ void add(Method method, std::vector<Method>& all) {
 
 std::vector<Method> all_methods() {
   std::vector<Method> all = {
-      {"default", "search for the order, then for the layout", plan_step, plan_order,
-       plan_layout},
+      default_method(),
       olla_method("olla", "OLLA's integer programs, with our start and bounds; needs a solver",
                   olla::Options()),
       olla_method("olla-published", "OLLA as the paper has it; needs a solver",

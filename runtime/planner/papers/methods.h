@@ -20,7 +20,8 @@ struct MethodOptions : PlannerOptions {
 };
 
 // A function may throw UsageError if the system lacks something the method needs, such as a
-// solver; the message says what to install.
+// solver; the message says what to install. It throws Error if a solver has no answer within
+// the deadline and the method has no other.
 struct Method {
   std::string name;  // on command lines: lower case, digits, hyphens
   std::string what;  // description, one line
@@ -32,8 +33,11 @@ struct Method {
   // One of baselines(), a heuristic in program order, a rule with best fit, or a method without
   // an ingredient.
   bool baseline = false;
-  bool needs_solver = false;  // of integer programs; see solver/solver.h
+  bool needs_solver = false;     // of integer programs; see solver/solver.h
+  bool searches = false;         // by ourselves, in steps that Limits::nodes counts
+  bool may_be_in_place = false;  // `plan` uses the problem's pairs
   bool takes_roam_parameters = false;
+  std::string restriction;  // of its plans, that baselines do not have; a sentence, or empty
 };
 
 // The default planner first.

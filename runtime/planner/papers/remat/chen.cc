@@ -189,6 +189,7 @@ RematMethod chen_budget_method() {
       }
     }
     if (!result.found()) result.note = "no size of segments fits";
+    result.undecided = !result.found() && watch.expired();
     result.seconds = watch.seconds();
     return result;
   };

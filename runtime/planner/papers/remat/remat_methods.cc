@@ -11,6 +11,7 @@ RematMethod search_method() {
   RematMethod method;
   method.name = "default";
   method.what = "Tidemark's search, in any order";
+  method.searches = true;
   method.plan = [](const Problem& problem, int64_t budget, const Limits& limits) {
     RematOptions options;
     options.limits = limits;
@@ -21,7 +22,8 @@ RematMethod search_method() {
     result.bound = plan.bound;
     result.seconds = plan.seconds;
     if (!plan.feasible) result.note = "no schedule fits";
-    if (plan.feasible && !plan.found()) result.note = "no schedule was found";
+    result.undecided = plan.feasible && !plan.found();
+    if (result.undecided) result.note = "no schedule was found";
     return result;
   };
   return method;

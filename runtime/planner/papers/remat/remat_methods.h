@@ -26,7 +26,8 @@ struct RematResult {
   // No schedule of the method's own kind takes less, in its order, with its stages; 0: not
   // said.
   double own_bound = 0;
-  std::string note{};  // how it ended, if not with a schedule that fits
+  std::string note{};      // how it ended, if not with a schedule that fits
+  bool undecided = false;  // no schedule, and none of the method's kind is ruled out
   double seconds = 0;
   // Of an integer program, if the method has one.
   SolveStatus status = SolveStatus::kUnknown;
@@ -40,6 +41,7 @@ struct RematMethod {
   std::string name{};  // on command lines: lower case, digits, hyphens
   std::string what{};  // description, one line
   bool needs_solver = false;
+  bool searches = false;     // by ourselves, in steps that Limits::nodes counts
   bool knows_riders = true;  // off: it cannot read problems that have some
   // Throws UsageError for problems that the method cannot read, saying why, and if the system
   // lacks a solver that it needs, saying what to install. REQUIRES: check_problem() passes.

@@ -28,6 +28,7 @@ RematResult solve_and_decode(const Problem& problem, const Program& program,
   RematResult result;
   result.variables = program.variables.size();
   result.rows = program.rows.size();
+  result.undecided = true;
   const Solver solver = require_solver();
   SolveLimits solve_limits;
   solve_limits.seconds = watch.left();
@@ -40,6 +41,7 @@ RematResult solve_and_decode(const Problem& problem, const Program& program,
   try {
     const Solution solution = solve(program, solve_limits, solver);
     result.status = solution.status;
+    result.undecided = solution.status == SolveStatus::kUnknown;
     if (std::isfinite(solution.bound)) {
       result.own_bound =
           std::max(0.0, solution.bound - kBoundTolerance * std::abs(solution.bound));

@@ -125,7 +125,7 @@ ProcessEnd run_process(const std::vector<std::string>& command, double seconds,
 std::string to_string(const ProcessEnd& end, double seconds) {
   if (!end.started) return "could not be started";
   if (end.timed_out) {
-    std::string text = std::to_string(seconds);
+    std::string text = std::to_string(std::max(0.0, seconds));
     text.resize(text.find('.') + 2);
     return "killed after " + text + " s";
   }

@@ -59,17 +59,17 @@ TEST(Methods, OllaPublishedHasNoStartOfOurs) {
   none.limits.seconds = 0;
   EXPECT_THAT(violations(problem, find_method("olla")->plan(problem, none)), IsEmpty());
   const Method& published = *find_method("olla-published");
-  EXPECT_THAT(tidemark::testing::message_of<UsageError>([&] { published.plan(problem, none); }),
-              HasSubstr("[olla] no order within 0.0 s"));
+  EXPECT_THAT(tidemark::testing::message_of<Error>([&] { published.plan(problem, none); }),
+              HasSubstr("[olla] the solver found no order within 0.0 s, half of the deadline"));
   OrderOptions no_order;
   no_order.limits.seconds = 0;
-  EXPECT_THROW(published.order(problem, no_order), UsageError);
+  EXPECT_THROW(published.order(problem, no_order), Error);
   LayoutOptions no_places;
   no_places.limits.seconds = 0;
-  EXPECT_THAT(tidemark::testing::message_of<UsageError>([&] {
+  EXPECT_THAT(tidemark::testing::message_of<Error>([&] {
                 published.layout({{0, 2, Bytes(2)}, {1, 3, Bytes(3)}}, no_places);
               }),
-              HasSubstr("[olla] no places within 0.0 s"));
+              HasSubstr("[olla] the solver found no places within 0.0 s"));
 }
 
 TEST(Methods, SayWhatToInstallWithoutASolver) {
