@@ -46,4 +46,11 @@ void launch(const KernelArgs& args, int64_t n, void (*kernel)(Parameter...),
                 arguments...);
 }
 
+// Sets `bytes` of device memory to zero.
+inline void launch_clear(const KernelArgs& args, void* to, Bytes bytes) {
+  count_launches(1);
+  TIDEMARK_CUDA_CALL(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes.count()),
+                                     CudaContext::stream(args.native_stream)));
+}
+
 }  // namespace tidemark

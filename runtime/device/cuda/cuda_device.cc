@@ -201,23 +201,26 @@ class CudaDevice final : public Device {
   }
 
   Event enqueue(StreamId stream, Work work) override {
-    return issue(stream, work.tag, "kernel", [&](StreamQueue& to) {
-      if (work.first_run) wait_for_host_work();
+    // Relaxed: orders nothing else. Two threads may both be the first: then both wait.
+    const int64_t expected = work.launches ? work.launches->load(std::memory_order_relaxed) : 1;
+    return issue(stream, work.tag, "kernel", expected, [&](StreamQueue& to) {
       (void)driver_->take_launches();
       to.count_commands(1);  // also if the work throws after its first launch
       work.run(to.native());
-      to.count_commands(std::max<int64_t>(0, driver_->take_launches() - 1));
+      const int64_t launches = std::max<int64_t>(1, driver_->take_launches());
+      to.count_commands(launches - 1);
       check_driver(*driver_, driver_->last_error(), "a launch");
+      if (work.launches) work.launches->store(launches, std::memory_order_relaxed);
     });
   }
 
   Event enqueue_host(StreamId stream, Work work) override {
-    return issue(stream, work.tag, "host work",
+    return issue(stream, work.tag, "host work", 2,
                  [&](StreamQueue& to) { launch(to, stream, std::move(work.run)); });
   }
 
   Event copy(StreamId stream, const Copy& copy) override {
-    return issue(stream, copy.tag, "copy", [&](StreamQueue& to) {
+    return issue(stream, copy.tag, "copy", 1, [&](StreamQueue& to) {
       if (copy.bytes == Bytes(0)) return;  // the addresses may be null
       if (overlaps(copy)) {
         move(to, stream, copy);
@@ -228,7 +231,7 @@ class CudaDevice final : public Device {
   }
 
   Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) override {
-    return issue(stream, 0, "fill", [&](StreamQueue& queue) {
+    return issue(stream, 0, "fill", 1, [&](StreamQueue& queue) {
       if (bytes == Bytes(0)) return;
       TIDEMARK_CHECK(addresses_->is_device(to), "a fill outside device memory");
       check_driver(*driver_,
@@ -373,8 +376,8 @@ class CudaDevice final : public Device {
     }
   }
 
-  // Waits until the stream's queue has space.
-  void make_space(StreamQueue& queue) {
+  // Waits until the stream's queue has space for `commands` more; 0: for any number.
+  void make_space(StreamQueue& queue, int64_t commands) {
     const Ticket limit = options_.tickets_in_flight;
     if (queue.issued() - queue.completed() >= limit) {
       check_driver(*driver_, queue.look(), "cudaEventQuery");
@@ -385,22 +388,25 @@ class CudaDevice final : public Device {
         check_driver(*driver_, queue.look(), "cudaEventQuery");
       }
     }
-    make_space_beside_host_work(queue);
+    if (commands == 0) return wait_for_host_work();
+    make_space_beside_host_work(queue, commands);
   }
-  void make_space_beside_host_work(StreamQueue& queue) {
-    if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
+  void make_space_beside_host_work(StreamQueue& queue, int64_t commands = 1) {
+    const int64_t limit = options_.commands_beside_host_work;
+    if (queue.commands_in_flight() + commands <= limit) return;
     check_driver(*driver_, queue.look(), "cudaEventQuery");
-    if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
+    if (queue.commands_in_flight() + commands <= limit) return;
     // Relaxed: only this thread increments it.
     if (tasks_->pending.load(std::memory_order_relaxed) == 0) return;
+    if (commands > limit) return wait_for_host_work();
     wait_for(queue.event_at_end());
     check_driver(*driver_, queue.look(), "cudaEventQuery");
   }
 
-  // Everything is enqueued through this function. If it fails, the commands issued so far
-  // finish before anything else can be enqueued, so half-issued work never runs beside later
-  // work.
-  Event issue(StreamId stream, uint64_t tag, const char* what,
+  // Everything is enqueued through this function. `count` is the number of commands, or 0 if
+  // they may be many or need idle streams. If it fails, the commands issued so far finish
+  // before anything else can be enqueued, so half-issued work never runs beside later work.
+  Event issue(StreamId stream, uint64_t tag, const char* what, int64_t count,
               const std::function<void(StreamQueue&)>& commands) {
     StreamQueue& to = queue(stream);
     std::optional<StreamQueue::Begun> begun;
@@ -410,7 +416,7 @@ class CudaDevice final : public Device {
       if (to.marks() >= kMarksBeforeALook) {
         check_driver(*driver_, to.look(), "cudaEventQuery");
       }
-      make_space(to);
+      make_space(to, count);
       check_driver(*driver_, driver_->use(), "cudaSetDevice");
       begun = to.begin(tag, events_to_wait_for(stream));
       commands(to);

@@ -639,6 +639,58 @@ TEST_F(CudaDeviceTest, BesideHostWorkEveryLaunchOfAnOperatorCounts) {
   device_->synchronize_all();
 }
 
+// A convolution of many slices alone may fill CUDA's queue.
+TEST_F(CudaDeviceTest, AnOperatorLargerThanTheQueueIsNotIssuedBesideHostWork) {
+  make({.queue_capacity = 1000});
+  std::atomic<int64_t> launches{0};
+  bool issued = false;
+  const Work large{[&](void* native) {
+                     issued = true;
+                     for (int i = 0; i < 1500; ++i) fake_->launch(native, [] {});
+                   },
+                   Nanos(1000), 7, &launches};
+  device_->enqueue(StreamId::kCompute, large);
+  EXPECT_EQ(launches, 1500);
+  device_->synchronize_all();
+  std::atomic<bool> broken{true};
+  Gate gate;
+  hold_compute(gate, broken);
+  issued = false;
+  std::thread opener([&] { gate.open(); });
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, large), DeviceError);
+  EXPECT_FALSE(issued) << "it could not be tried again";
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->enqueue(StreamId::kCompute, large);
+  EXPECT_TRUE(issued);
+  device_->synchronize_all();
+}
+
+// Work that fits behind what is in flight is issued; it fits at once or when its stream is
+// idle.
+TEST_F(CudaDeviceTest, LaunchesBesideHostWorkFitTheQueueAsAWhole) {
+  constexpr int kLimit = 100, kQueue = 120;
+  make({.queue_capacity = kQueue}, {.commands_beside_host_work = kLimit});
+  std::atomic<int64_t> launches{0};
+  const Work some{[&](void* native) {
+                    for (int i = 0; i < 60; ++i) fake_->launch(native, [] {});
+                  },
+                  Nanos(1000), 7, &launches};
+  device_->enqueue(StreamId::kCompute, some);
+  device_->synchronize_all();
+  std::atomic<bool> broken{true};
+  Gate gate;
+  hold_compute(gate, broken);
+  device_->enqueue(StreamId::kCompute, some);
+  std::thread opener([&] { gate.open(); });
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, some), DeviceError);
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->synchronize_all();
+}
+
 // CUDA loads code where it is first launched, and may wait for all streams to do so: forever,
 // behind host work that fails.
 TEST_F(CudaDeviceTest, CodeIsNotLoadedBesideHostWork) {
@@ -648,11 +700,12 @@ TEST_F(CudaDeviceTest, CodeIsNotLoadedBesideHostWork) {
                                            if (broken) throw std::runtime_error("disk full");
                                          }));
   bool loaded = false;
-  Work first{[&](void* native) {
-               loaded = true;
-               fake_->launch(native, [] {});
-             },
-             Nanos(0), 0, /*first_run=*/true};
+  std::atomic<int64_t> launches{0};
+  const Work first{[&](void* native) {
+                     loaded = true;
+                     fake_->launch(native, [] {});
+                   },
+                   Nanos(0), 0, &launches};
   EXPECT_THROW(device_->enqueue(StreamId::kCompute, first), DeviceError);
   EXPECT_FALSE(loaded);
   broken = false;
@@ -660,6 +713,23 @@ TEST_F(CudaDeviceTest, CodeIsNotLoadedBesideHostWork) {
   device_->synchronize(io);
   device_->synchronize(device_->enqueue(StreamId::kCompute, first));
   EXPECT_TRUE(loaded);
+}
+
+TEST_F(CudaDeviceTest, WorkWhoseFirstRunThrewHasNotRun) {
+  make();
+  bool fails = true;
+  std::atomic<int64_t> launches{0};
+  const Work first{[&](void* native) {
+                     fake_->launch(native, [] {});
+                     if (fails) throw std::runtime_error("no plan");
+                   },
+                   Nanos(0), 0, &launches};
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, first), DeviceError);
+  EXPECT_EQ(launches, 0);
+  device_->resume();
+  fails = false;
+  device_->enqueue(StreamId::kCompute, first);
+  EXPECT_EQ(launches, 1);
 }
 
 // CUDA may run the host functions of all streams on one thread, as the fake driver does.
