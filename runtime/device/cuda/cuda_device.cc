@@ -220,7 +220,8 @@ class CudaDevice final : public Device {
   }
 
   Event copy(StreamId stream, const Copy& copy) override {
-    return issue(stream, copy.tag, "copy", 1, [&](StreamQueue& to) {
+    const int64_t commands = overlaps(copy) ? commands_of_move(copy) : 1;
+    return issue(stream, copy.tag, "copy", commands, [&](StreamQueue& to) {
       if (copy.bytes == Bytes(0)) return;  // the addresses may be null
       if (overlaps(copy)) {
         move(to, stream, copy);
@@ -469,7 +470,16 @@ class CudaDevice final : public Device {
     return copy.to < copy.from + copy.bytes.count() && copy.from < copy.to + copy.bytes.count();
   }
 
-  // Like memmove(): the ranges may overlap.
+  // At most.
+  static int64_t commands_of_move(const Copy& copy) {
+    const int64_t distance = std::abs(copy.to - copy.from);
+    const int64_t part =
+        distance < kLeastPieceOfMove ? static_cast<int64_t>(kMaxMove) : distance;
+    return 2 + copy.bytes.count() / part;
+  }
+
+  // Like memmove(): the ranges may overlap. All or nothing is issued: a move that was cut short
+  // could not be tried again.
   void move(StreamQueue& to, StreamId stream, const Copy& copy) {
     const int64_t bytes = copy.bytes.count();
     if (copy.to == copy.from) return;
@@ -494,7 +504,6 @@ class CudaDevice final : public Device {
       };
       if (upwards) rest();
       in_parts(whole, static_cast<int64_t>(kMaxMove), upwards, [&](int64_t at, int64_t part) {
-        make_space_beside_host_work(to);
         check_driver(
             *driver_,
             driver_->move(copy.to + at, copy.from + at, static_cast<size_t>(part), to.native()),
@@ -519,7 +528,6 @@ class CudaDevice final : public Device {
   }
 
   void copy_part(StreamQueue& to, std::byte* target, const std::byte* source, int64_t bytes) {
-    make_space_beside_host_work(to);
     check_driver(*driver_,
                  driver_->copy(target, source, static_cast<size_t>(bytes), to.native()),
                  "cudaMemcpyAsync");
@@ -552,6 +560,7 @@ class CudaDevice final : public Device {
     for (int64_t done = 0; done < bytes;) {
       std::byte* const target = copy.to + done;
       const std::byte* const source = copy.from + done;
+      make_space_beside_host_work(to);
       const Side a = side_at(target, bytes - done);
       const Side b = side_at(source, bytes - done);
       int64_t part = std::min(a.bytes, b.bytes);
@@ -560,7 +569,6 @@ class CudaDevice final : public Device {
       } else {
         const Staging& staging = staging_of(stream);
         part = std::min(part, staging.size().count());
-        make_space_beside_host_work(to);
         if (a.device) {
           launch(to, stream, [source, part, half = staging.data()](void*) {
             std::memcpy(half, source, static_cast<size_t>(part));

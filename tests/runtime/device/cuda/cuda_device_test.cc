@@ -691,6 +691,30 @@ TEST_F(CudaDeviceTest, LaunchesBesideHostWorkFitTheQueueAsAWhole) {
   device_->synchronize_all();
 }
 
+// A move that is cut short could not be tried again: it has overwritten a part of its source.
+TEST_F(CudaDeviceTest, AMoveBesideHostWorkIsIssuedAsAWholeOrNotAtAll) {
+  make({}, {.commands_beside_host_work = 8});
+  const Bytes distance = 4_MiB + 4_KiB, size = distance * 10;
+  const auto arena = device_->map(MemoryKind::kDevice, size + distance);
+  const auto data = pattern(size.count());
+  std::memcpy(arena->data(), data.data(), data.size());
+  const Copy upwards{arena->data() + distance.count(), arena->data(), size, 0};
+  std::atomic<bool> broken{true};
+  Gate gate;
+  hold_compute(gate, broken);
+  std::thread opener([&] {
+    // By then, a device that issues parts waits for space.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gate.open();
+  });
+  EXPECT_THROW(device_->copy(StreamId::kCompute, upwards), DeviceError);
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->synchronize(device_->copy(StreamId::kCompute, upwards));
+  EXPECT_EQ(std::memcmp(upwards.to, data.data(), data.size()), 0);
+}
+
 // CUDA loads code where it is first launched, and may wait for all streams to do so: forever,
 // behind host work that fails.
 TEST_F(CudaDeviceTest, CodeIsNotLoadedBesideHostWork) {
