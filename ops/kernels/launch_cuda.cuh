@@ -6,6 +6,7 @@
 #include "ops/registry/op.h"
 #include "runtime/device/cuda/check.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/launches.h"
 
 namespace tidemark {
 
@@ -27,6 +28,7 @@ void launch_blocks_with(const KernelArgs& args, int64_t blocks, int threads, siz
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared;
   config.stream = CudaContext::stream(args.native_stream);
+  use_kernel(reinterpret_cast<const void*>(kernel));
   count_launches(1);
   check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), "cudaLaunchKernelEx");
 }

@@ -13,6 +13,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
 #include "runtime/device/cuda/host_task.h"
+#include "runtime/device/cuda/launches.h"
 #include "runtime/device/cuda/stream_queue.h"
 #include "runtime/device/pages.h"
 
@@ -164,6 +165,7 @@ class CudaDevice final : public Device {
       queues_[index(stream)] = std::make_unique<StreamQueue>(*driver_, clock_, stream);
     }
     clock_.tie(queue(StreamId::kCompute).native());
+    kernels_.before_loading = [this] { wait_for_host_work(); };
   }
 
   ~CudaDevice() override {
@@ -204,10 +206,13 @@ class CudaDevice final : public Device {
     // Relaxed: orders nothing else. Two threads may both be the first: then both wait.
     const int64_t expected = work.launches ? work.launches->load(std::memory_order_relaxed) : 1;
     return issue(stream, work.tag, "kernel", expected, [&](StreamQueue& to) {
-      (void)driver_->take_launches();
       to.count_commands(1);  // also if the work throws after its first launch
-      work.run(to.native());
-      const int64_t launches = std::max<int64_t>(1, driver_->take_launches());
+      kernels_.launches = 0;
+      {
+        const Reporting reporting(kernels_);
+        work.run(to.native());
+      }
+      const int64_t launches = std::max<int64_t>(1, kernels_.launches);
       to.count_commands(launches - 1);
       check_driver(*driver_, driver_->last_error(), "a launch");
       if (work.launches) work.launches->store(launches, std::memory_order_relaxed);
@@ -454,16 +459,18 @@ class CudaDevice final : public Device {
   }
 
   void launch(StreamQueue& to, StreamId stream, std::function<void(void*)> run) {
-    std::unique_ptr<HostWorker>& worker = workers_[index(stream)];
-    if (!worker) {
-      // What cannot be made beside host work is made before the first.
-      if (tasks_->none_pending()) driver_->warm_up();
-      worker = std::make_unique<HostWorker>(driver_, tasks_, stream);
+    // What cannot be made beside host work is made before the first.
+    if (!workers_.back()) {
+      driver_->warm_up();
+      for (StreamId each : kAllStreams) {
+        workers_[index(each)] = std::make_unique<HostWorker>(driver_, tasks_, each);
+      }
     }
+    HostWorker& worker = *workers_[index(stream)];
     HostTask* const task =
-        to.keep(std::make_unique<HostTask>(HostTask{*worker, std::move(run)}));
+        to.keep(std::make_unique<HostTask>(HostTask{worker, std::move(run)}));
     to.count_commands(2);
-    worker->launch(*task, to.native());
+    worker.launch(*task, to.native());
   }
 
   static bool overlaps(const Copy& copy) {
@@ -604,6 +611,7 @@ class CudaDevice final : public Device {
   // The fence that each stream's next work waits for.
   std::array<Fence, kStreamCount> fences_{};
   std::vector<DriverEvent> events_;
+  LaunchReport kernels_;
   std::array<std::unique_ptr<HostWorker>, kStreamCount> workers_;
   // True after a throw, until resume().
   bool refused_ = false;

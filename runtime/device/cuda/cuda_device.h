@@ -6,8 +6,9 @@
 // - Host work (enqueue_host) runs in stream order, each stream's on a thread of its own. If it
 //   throws, its stream is held there, as device.h says, and every call throws until resume().
 // - Work that runs for the first time waits for all host work: CUDA may load its code, and may
-//   wait for all streams to do so. So does work of more launches than may be in flight beside
-//   host work, such as a convolution of many slices.
+//   wait for all streams to do so. So does any work before the first launch of a kernel, and
+//   work of more launches than may be in flight beside host work, such as a convolution of many
+//   slices.
 // - Copies between device and pinned memory are direct; pageable memory is copied in pieces
 //   through a pinned buffer per stream, in stream order: the issuing thread never waits.
 // - Consecutive work on one stream with one tag is one Completion.

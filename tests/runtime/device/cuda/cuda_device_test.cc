@@ -756,6 +756,45 @@ TEST_F(CudaDeviceTest, WorkWhoseFirstRunThrewHasNotRun) {
   EXPECT_EQ(launches, 1);
 }
 
+// Numbers may choose a kernel, as they do in momentum's second step.
+TEST_F(CudaDeviceTest, ANewKernelOfKnownWorkIsNotLoadedBesideHostWork) {
+  make();
+  const char first = 0, second = 0;
+  const void* kernel = &first;
+  std::atomic<int> runs{0};
+  std::atomic<int64_t> launches{0};
+  const Work step{[&](void* native) {
+                    fake_->launch(
+                        native, [&] { ++runs; }, kernel);
+                  },
+                  Nanos(0), 0, &launches};
+  device_->enqueue(StreamId::kCompute, step);
+  std::atomic<bool> broken{true};
+  Gate gate;
+  hold_compute(gate, broken);
+  device_->enqueue(StreamId::kCompute, step);
+  kernel = &second;
+  std::thread opener([&] { gate.open(); });
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, step), DeviceError);
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->enqueue(StreamId::kCompute, step);
+  device_->synchronize_all();
+  EXPECT_EQ(runs, 3);
+}
+
+TEST_F(CudaDeviceTest, AMoveLoadsNoCodeBesideHostWork) {
+  make();
+  const auto arena = device_->map(MemoryKind::kDevice, 64_KiB);
+  const std::atomic<bool> broken{false};
+  Gate gate;
+  hold_compute(gate, broken);
+  device_->copy(StreamId::kCompute, {arena->data() + 16, arena->data(), 32_KiB, 0});
+  gate.open();
+  device_->synchronize_all();
+}
+
 // CUDA may run the host functions of all streams on one thread, as the fake driver does.
 TEST_F(CudaDeviceTest, HostWorkOfOneStreamDoesNotHoldThatOfAnother) {
   make();

@@ -86,7 +86,6 @@ class SharedMemoryDriver final : public CudaDriver {
     return real_->memory_info(free, total);
   }
   DriverStatus last_error() override { return real_->last_error(); }
-  int64_t take_launches() override { return real_->take_launches(); }
   void warm_up() override { real_->warm_up(); }
   DriverStatus create_stream(DriverStream* out) override { return real_->create_stream(out); }
   DriverStatus destroy_stream(DriverStream s) override { return real_->destroy_stream(s); }
