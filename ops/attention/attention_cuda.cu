@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   __shared__ RowTile<kDepth> q, keys_or_values;
   __shared__ float scores[kRows][kRows + 1], kept[kRows][kRows + 1];
   const Extents& extents = call.extents;
-  const Place place(extents, extents.queries, kRows);
+  const Place place(extents, extents.queries, kRows, call.attrs.causal != 0);
   const int row = static_cast<int>(threadIdx.x) / kRowThreads;
   const int lane = static_cast<int>(threadIdx.x) % kRowThreads;
   const int64_t query = place.first + row;
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kTileRows<kDepth>* kRowThreads)
   __shared__ RowTile<kDepth> q, g, k, v;
   __shared__ float ds[kRows][kRows + 1];
   const Extents& extents = call.extents;
-  const Place place(extents, extents.queries, kRows);
+  const Place place(extents, extents.queries, kRows, call.attrs.causal != 0);
   const int row = static_cast<int>(threadIdx.x) / kRowThreads;
   const int lane = static_cast<int>(threadIdx.x) % kRowThreads;
   const int64_t query = place.first + row;

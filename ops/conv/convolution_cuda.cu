@@ -92,9 +92,7 @@ PreparedKernel nothing() {
 }
 
 void clear(const KernelArgs& args, size_t output) {
-  TIDEMARK_CUDA_CALL(cudaMemsetAsync(
-      args.outputs[output], 0, static_cast<size_t>(args.output_metas[output].bytes().count()),
-      CudaContext::stream(args.native_stream)));
+  launch_clear(args, args.outputs[output], args.output_metas[output].bytes());
 }
 
 // A bias is added by cuDNN, which takes it in y's type, or else by a kernel of our own.

@@ -11,6 +11,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
 #include "runtime/device/cuda/check.h"
+#include "runtime/device/cuda/launches.h"
 
 namespace tidemark::cudnn {
 namespace {

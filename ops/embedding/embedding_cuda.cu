@@ -196,8 +196,7 @@ PreparedKernel prepare_backward(const OpQuery& query) {
   return {sum_bytes + 2 * order_bytes + Bytes(tiles * kDigits * 4),
           [=, bytes = query.outputs[0].bytes()](const KernelArgs& args) {
             const FloatOutput dx = float_output(args, 0);
-            TIDEMARK_CUDA_CALL(cudaMemsetAsync(dx.data, 0, static_cast<size_t>(bytes.count()),
-                                               CudaContext::stream(args.native_stream)));
+            launch_clear(args, dx.data, bytes);
             if (count == 0 || width == 0) return;
             float* partial = reinterpret_cast<float*>(args.workspace);
             int32_t* from = reinterpret_cast<int32_t*>(args.workspace + sum_bytes.count());

@@ -6,6 +6,7 @@
 #include "ops/registry/op.h"
 #include "runtime/device/cuda/check.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/launches.h"
 
 namespace tidemark {
 
@@ -27,6 +28,7 @@ void launch_blocks_with(const KernelArgs& args, int64_t blocks, int threads, siz
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared;
   config.stream = CudaContext::stream(args.native_stream);
+  use_kernel(reinterpret_cast<const void*>(kernel));
   count_launches(1);
   check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), "cudaLaunchKernelEx");
 }
@@ -44,6 +46,13 @@ void launch(const KernelArgs& args, int64_t n, void (*kernel)(Parameter...),
             const Argument&... arguments) {
   launch_blocks(args, (n + kLaunchThreads - 1) / kLaunchThreads, kLaunchThreads, kernel,
                 arguments...);
+}
+
+// Sets `bytes` of device memory to zero.
+inline void launch_clear(const KernelArgs& args, void* to, Bytes bytes) {
+  count_launches(1);
+  TIDEMARK_CUDA_CALL(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes.count()),
+                                     CudaContext::stream(args.native_stream)));
 }
 
 }  // namespace tidemark

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/kernels/launch_cuda.cuh"
+#include "runtime/device/cuda/launches.h"
 
 namespace tidemark {
 
@@ -32,6 +33,7 @@ void launch_sharing(const KernelArgs& args, int64_t blocks, int threads,
                     void (*kernel)(Parameter...), const Argument&... arguments) {
   constexpr size_t kBytes = kAddedShared<T>;
   if constexpr (kBytes > 0) {
+    use_kernel(reinterpret_cast<const void*>(kernel));
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(kBytes)),
                "cudaFuncSetAttribute");

@@ -7,6 +7,7 @@
 
 #include "ops/kernels/launch_cuda.cuh"
 #include "runtime/core/errors.h"
+#include "runtime/device/cuda/launches.h"
 
 namespace tidemark {
 namespace {

@@ -110,10 +110,7 @@ PreparedKernel prepare(const Problem& p) {
           launch_blocks(args, 1, kLaunchThreads, loss::count_kernel, p.batch, labels, count);
         }
         const auto clear = [&](size_t output) {
-          TIDEMARK_CUDA_CALL(
-              cudaMemsetAsync(args.outputs[output], 0,
-                              static_cast<size_t>(args.output_metas[output].bytes().count()),
-                              CudaContext::stream(stream)));
+          launch_clear(args, args.outputs[output], args.output_metas[output].bytes());
         };
         clear(1);
         if (p.gweight) clear(p.gweight_output());

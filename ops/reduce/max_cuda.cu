@@ -92,8 +92,7 @@ PreparedKernel prepare_accuracy_count(const OpQuery& query) {
   const int64_t label_step = query.inputs[1].strides[0];
   return {Bytes(0), [rows, label_step](const KernelArgs& args) {
             auto* count = args.out<unsigned long long>(0);
-            TIDEMARK_CUDA_CALL(cudaMemsetAsync(count, 0, sizeof(*count),
-                                               CudaContext::stream(args.native_stream)));
+            launch_clear(args, count, Bytes(sizeof(*count)));
             with_row_threads(rows.length, [&]<int kThreads>() {
               launch_blocks(args, rows.count(), kThreads, accuracy_kernel<kThreads>, rows,
                             float_input(args, 0), args.in<int64_t>(1), label_step, count);

@@ -78,8 +78,8 @@ struct KernelArgs {
 struct PreparedKernel {
   Bytes workspace{0};
   std::function<void(const KernelArgs&)> run;
-  // Shared by copies.
-  std::shared_ptr<std::atomic<bool>> has_run = std::make_shared<std::atomic<bool>>(false);
+  // For Work::launches. Shared by copies.
+  std::shared_ptr<std::atomic<int64_t>> launches = std::make_shared<std::atomic<int64_t>>(0);
 };
 
 // The choice depends on the query alone, never on timing or on free memory.

@@ -48,14 +48,10 @@ Event OpCall::launch(Device& device, const Addresses& addresses, uint64_t tag) {
                              meta.offset * size_of(meta.dtype).count());
   }
   launch->outputs.assign(addresses.outputs.begin(), addresses.outputs.end());
-  // Relaxed: orders nothing else. Two threads may both be the first: then both wait.
-  std::atomic<bool>& has_run = *body_->kernel->has_run;
-  const bool first_run = !has_run.load(std::memory_order_relaxed);
-  if (first_run) has_run.store(true, std::memory_order_relaxed);
   return device.enqueue(StreamId::kCompute, {[launch = std::move(launch)](void* native_stream) {
                                                launch->run(native_stream);
                                              },
-                                             expected, tag, first_run});
+                                             expected, tag, body_->kernel->launches.get()});
 }
 
 }  // namespace tidemark

@@ -51,9 +51,8 @@ PreparedKernel prepare_narrow_grad(const OpQuery& query) {
   const TensorMeta &g = query.inputs[0], &dx = query.outputs[0];
   const Part part(part_of(dx, g, static_cast<size_t>(attrs.dimension), attrs.start), g);
   return visit_size(g.dtype, [&]<class T>(TypeTag<T>) -> PreparedKernel {
-    return {Bytes(0), [part, bytes = dx.bytes().count()](const KernelArgs& args) {
-              TIDEMARK_CUDA_CALL(cudaMemsetAsync(args.outputs[0], 0, static_cast<size_t>(bytes),
-                                                 CudaContext::stream(args.native_stream)));
+    return {Bytes(0), [part, bytes = dx.bytes()](const KernelArgs& args) {
+              launch_clear(args, args.outputs[0], bytes);
               part.copy(args, args.in<T>(0));
             }};
   });

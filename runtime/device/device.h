@@ -12,7 +12,9 @@
 // `resume()` restarts streams, beginning with a new attempt at the failed work.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -59,8 +61,9 @@ struct Work {
   std::function<void(void* native_stream)> run;
   Nanos cost{0};     // expected duration; on the simulator, the actual one
   uint64_t tag = 0;  // reported in a Completion if not 0
-  // The code may have to be loaded, for which CUDA may wait for all streams.
-  bool first_run = false;
+  // CUDA: the launches of this code's last run; 0 before the first run, which may load the
+  // code. enqueue() reads and sets it. Null: one launch of loaded code.
+  std::atomic<int64_t>* launches = nullptr;
 };
 
 struct Copy {

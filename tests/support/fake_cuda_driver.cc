@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/cuda/launches.h"
+
 namespace tidemark {
 namespace {
 
@@ -15,6 +17,8 @@ int64_t host_nanos() {
 }
 
 thread_local bool on_a_stream = false;
+
+constexpr char kMoveKernel = 0;  // stands for move()'s code
 
 }  // namespace
 
@@ -145,9 +149,24 @@ void FakeCudaDriver::run_stream(FakeStream& stream) {
   }
 }
 
-void FakeCudaDriver::launch(DriverStream stream, std::function<void()> run) {
+void FakeCudaDriver::load(Lock& lock, const void* kernel) {
+  if (!loaded_.insert(kernel).second) return;
+  const bool idle =
+      changed_.wait_for(lock, std::chrono::seconds(5), [&] { return lost_ || held_ == 0; });
+  if (!idle) violation("code is loaded while a stream waits for host work");
+}
+
+void FakeCudaDriver::warm_up() {
   Lock lock(mutex_);
-  ++launches_;
+  load(lock, &kMoveKernel);
+}
+
+void FakeCudaDriver::launch(DriverStream stream, std::function<void()> run,
+                            const void* kernel) {
+  if (kernel) use_kernel(kernel);
+  count_launches(1);
+  Lock lock(mutex_);
+  if (kernel) load(lock, kernel);
   if (FakeStream* const found = find_stream(stream, "launch")) {
     push(lock, *found, std::move(run));
   }
@@ -177,11 +196,6 @@ DriverStatus FakeCudaDriver::last_error() {
   const Lock lock(mutex_);
   if (lost_) return *lost_;
   return std::exchange(refused_, kDriverOk);
-}
-
-int64_t FakeCudaDriver::take_launches() {
-  const Lock lock(mutex_);
-  return std::exchange(launches_, 0);
 }
 
 DriverStatus FakeCudaDriver::create_stream(DriverStream* out) {
@@ -355,6 +369,7 @@ DriverStatus FakeCudaDriver::move(void* to, const void* from, size_t bytes,
     const Range* const range = range_of(side, bytes);
     if (!range || !range->device) violation("a move outside device memory");
   }
+  load(lock, &kMoveKernel);
   push(lock, *on, [to, from, bytes] { std::memmove(to, from, bytes); });
   return kDriverOk;
 }
@@ -408,6 +423,7 @@ DriverStatus FakeCudaDriver::wait_counter(DriverStream stream, std::atomic<uint3
   const auto found = counters_.find(counter);
   if (found == counters_.end()) violation("a stream waits for a counter that is not there");
   if (!on || found == counters_.end()) return kDriverInvalidValue;
+  ++held_;
   push(lock, *on, [this, held = found->second, least] {
     const auto reached = [&] {
       return static_cast<int32_t>(held->load(std::memory_order_acquire) - least) >= 0;
@@ -420,6 +436,9 @@ DriverStatus FakeCudaDriver::wait_counter(DriverStream stream, std::atomic<uint3
       }
       std::this_thread::sleep_for(std::chrono::microseconds(5));
     }
+    const Lock passing(mutex_);
+    --held_;
+    changed_.notify_all();
   });
   return kDriverOk;
 }

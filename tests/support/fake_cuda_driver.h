@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,8 +70,8 @@ class FakeCudaDriver final : public CudaDriver {
   explicit FakeCudaDriver(const FakeCudaOptions& options = {});
   ~FakeCudaDriver() override;  // finishes what is queued
 
-  // Stands for a kernel's <<<...>>>: runs `run` in stream order.
-  void launch(DriverStream stream, std::function<void()> run);
+  // Stands for a kernel's launch: runs `run` in stream order. Null: a kernel that is loaded.
+  void launch(DriverStream stream, std::function<void()> run, const void* kernel = nullptr);
   // The next last_error() returns `status`, as after a launch that was refused.
   void refuse_launch(DriverStatus status);
   // The n-th call of this kind from now, from 1, does nothing and returns `status`.
@@ -91,8 +92,7 @@ class FakeCudaDriver final : public CudaDriver {
   int host_node() override { return options_.host_node; }
   DriverStatus memory_info(Bytes* free, Bytes* total) override;
   DriverStatus last_error() override;
-  int64_t take_launches() override;
-  void warm_up() override {}
+  void warm_up() override;
   DriverStatus create_stream(DriverStream* out) override;
   DriverStatus destroy_stream(DriverStream stream) override;
   DriverStatus synchronize_stream(DriverStream stream) override;
@@ -146,6 +146,8 @@ class FakeCudaDriver final : public CudaDriver {
   std::shared_ptr<FakeEvent> find_event(DriverEvent event, const char* call);
   void push(Lock& lock, FakeStream& stream, std::function<void()> command);
   void run_stream(FakeStream& stream);
+  // The first time, waits for all host work, as CUDA may.
+  void load(Lock& lock, const void* kernel);
   // The range that contains [address, address + bytes), or null.
   const Range* range_of(const void* address, size_t bytes) const;
   void check_copy(const void* to, const void* from, size_t bytes, const char* when);
@@ -157,8 +159,9 @@ class FakeCudaDriver final : public CudaDriver {
   std::map<DriverEvent, std::shared_ptr<FakeEvent>> events_;
   std::map<const std::byte*, Range> ranges_;
   std::map<std::atomic<uint32_t>*, std::shared_ptr<std::atomic<uint32_t>>> counters_;
-  std::mutex host_functions_;  // held while one runs
-  int64_t launches_ = 0;
+  std::mutex host_functions_;     // held while one runs
+  std::set<const void*> loaded_;  // kernels
+  int64_t held_ = 0;              // waits for counters that are queued or under way
   uintptr_t next_handle_ = 1;
   std::array<std::atomic<int64_t>, kDriverCallCount> calls_{};
   struct Fault {

@@ -1,13 +1,11 @@
 // Checks every CUDA, cuDNN and cuBLAS call: TIDEMARK_CUDA_CALL(cudaFoo(x)) throws DeviceError
-// with the call and the library's error text. A kernel's own launches are checked with
-// check_launch(); the caller of the kernel prepends the operator's name.
+// with the call and the library's error text. The caller of a kernel prepends the operator's
+// name.
 #pragma once
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
-
-#include <cstdint>
 
 namespace tidemark {
 
@@ -25,15 +23,6 @@ inline void check_cudnn(cudnnStatus_t status, const char* call) {
 inline void check_cublas(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw_cublas(status, call);
 }
-
-// CUDA's queues are finite, and a launch into a full one waits. CudaDevice therefore counts the
-// commands that kernels issue on its thread (CudaDriver::take_launches). Call with every
-// launch, or the most launches of a library's call.
-inline thread_local int64_t launches_issued = 0;
-inline void count_launches(int64_t n) { launches_issued += n; }
-
-// Call after <<<...>>>: checks the launch itself. Faults of a running kernel surface later.
-inline void check_launch(const char* kernel) { check_cuda(cudaGetLastError(), kernel); }
 
 }  // namespace tidemark
 

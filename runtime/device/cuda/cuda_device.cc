@@ -13,6 +13,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
 #include "runtime/device/cuda/host_task.h"
+#include "runtime/device/cuda/launches.h"
 #include "runtime/device/cuda/stream_queue.h"
 #include "runtime/device/pages.h"
 
@@ -164,6 +165,7 @@ class CudaDevice final : public Device {
       queues_[index(stream)] = std::make_unique<StreamQueue>(*driver_, clock_, stream);
     }
     clock_.tie(queue(StreamId::kCompute).native());
+    kernels_.before_loading = [this] { wait_for_host_work(); };
   }
 
   ~CudaDevice() override {
@@ -201,23 +203,30 @@ class CudaDevice final : public Device {
   }
 
   Event enqueue(StreamId stream, Work work) override {
-    return issue(stream, work.tag, "kernel", [&](StreamQueue& to) {
-      if (work.first_run) wait_for_host_work();
-      (void)driver_->take_launches();
+    // Relaxed: orders nothing else. Two threads may both be the first: then both wait.
+    const int64_t expected = work.launches ? work.launches->load(std::memory_order_relaxed) : 1;
+    return issue(stream, work.tag, "kernel", expected, [&](StreamQueue& to) {
       to.count_commands(1);  // also if the work throws after its first launch
-      work.run(to.native());
-      to.count_commands(std::max<int64_t>(0, driver_->take_launches() - 1));
+      kernels_.launches = 0;
+      {
+        const Reporting reporting(kernels_);
+        work.run(to.native());
+      }
+      const int64_t launches = std::max<int64_t>(1, kernels_.launches);
+      to.count_commands(launches - 1);
       check_driver(*driver_, driver_->last_error(), "a launch");
+      if (work.launches) work.launches->store(launches, std::memory_order_relaxed);
     });
   }
 
   Event enqueue_host(StreamId stream, Work work) override {
-    return issue(stream, work.tag, "host work",
+    return issue(stream, work.tag, "host work", 2,
                  [&](StreamQueue& to) { launch(to, stream, std::move(work.run)); });
   }
 
   Event copy(StreamId stream, const Copy& copy) override {
-    return issue(stream, copy.tag, "copy", [&](StreamQueue& to) {
+    const int64_t commands = overlaps(copy) ? commands_of_move(copy) : 1;
+    return issue(stream, copy.tag, "copy", commands, [&](StreamQueue& to) {
       if (copy.bytes == Bytes(0)) return;  // the addresses may be null
       if (overlaps(copy)) {
         move(to, stream, copy);
@@ -228,7 +237,7 @@ class CudaDevice final : public Device {
   }
 
   Event fill(StreamId stream, std::byte* to, Bytes bytes, std::byte value) override {
-    return issue(stream, 0, "fill", [&](StreamQueue& queue) {
+    return issue(stream, 0, "fill", 1, [&](StreamQueue& queue) {
       if (bytes == Bytes(0)) return;
       TIDEMARK_CHECK(addresses_->is_device(to), "a fill outside device memory");
       check_driver(*driver_,
@@ -373,8 +382,8 @@ class CudaDevice final : public Device {
     }
   }
 
-  // Waits until the stream's queue has space.
-  void make_space(StreamQueue& queue) {
+  // Waits until the stream's queue has space for `commands` more; 0: for any number.
+  void make_space(StreamQueue& queue, int64_t commands) {
     const Ticket limit = options_.tickets_in_flight;
     if (queue.issued() - queue.completed() >= limit) {
       check_driver(*driver_, queue.look(), "cudaEventQuery");
@@ -385,22 +394,25 @@ class CudaDevice final : public Device {
         check_driver(*driver_, queue.look(), "cudaEventQuery");
       }
     }
-    make_space_beside_host_work(queue);
+    if (commands == 0) return wait_for_host_work();
+    make_space_beside_host_work(queue, commands);
   }
-  void make_space_beside_host_work(StreamQueue& queue) {
-    if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
+  void make_space_beside_host_work(StreamQueue& queue, int64_t commands = 1) {
+    const int64_t limit = options_.commands_beside_host_work;
+    if (queue.commands_in_flight() + commands <= limit) return;
     check_driver(*driver_, queue.look(), "cudaEventQuery");
-    if (queue.commands_in_flight() < options_.commands_beside_host_work) return;
+    if (queue.commands_in_flight() + commands <= limit) return;
     // Relaxed: only this thread increments it.
     if (tasks_->pending.load(std::memory_order_relaxed) == 0) return;
+    if (commands > limit) return wait_for_host_work();
     wait_for(queue.event_at_end());
     check_driver(*driver_, queue.look(), "cudaEventQuery");
   }
 
-  // Everything is enqueued through this function. If it fails, the commands issued so far
-  // finish before anything else can be enqueued, so half-issued work never runs beside later
-  // work.
-  Event issue(StreamId stream, uint64_t tag, const char* what,
+  // Everything is enqueued through this function. `count` is the number of commands, or 0 if
+  // they may be many or need idle streams. If it fails, the commands issued so far finish
+  // before anything else can be enqueued, so half-issued work never runs beside later work.
+  Event issue(StreamId stream, uint64_t tag, const char* what, int64_t count,
               const std::function<void(StreamQueue&)>& commands) {
     StreamQueue& to = queue(stream);
     std::optional<StreamQueue::Begun> begun;
@@ -410,7 +422,7 @@ class CudaDevice final : public Device {
       if (to.marks() >= kMarksBeforeALook) {
         check_driver(*driver_, to.look(), "cudaEventQuery");
       }
-      make_space(to);
+      make_space(to, count);
       check_driver(*driver_, driver_->use(), "cudaSetDevice");
       begun = to.begin(tag, events_to_wait_for(stream));
       commands(to);
@@ -447,23 +459,34 @@ class CudaDevice final : public Device {
   }
 
   void launch(StreamQueue& to, StreamId stream, std::function<void(void*)> run) {
-    std::unique_ptr<HostWorker>& worker = workers_[index(stream)];
-    if (!worker) {
-      // What cannot be made beside host work is made before the first.
-      if (tasks_->none_pending()) driver_->warm_up();
-      worker = std::make_unique<HostWorker>(driver_, tasks_, stream);
+    // What cannot be made beside host work is made before the first.
+    if (!workers_.back()) {
+      driver_->warm_up();
+      for (StreamId each : kAllStreams) {
+        workers_[index(each)] = std::make_unique<HostWorker>(driver_, tasks_, each);
+      }
     }
+    HostWorker& worker = *workers_[index(stream)];
     HostTask* const task =
-        to.keep(std::make_unique<HostTask>(HostTask{*worker, std::move(run)}));
+        to.keep(std::make_unique<HostTask>(HostTask{worker, std::move(run)}));
     to.count_commands(2);
-    worker->launch(*task, to.native());
+    worker.launch(*task, to.native());
   }
 
   static bool overlaps(const Copy& copy) {
     return copy.to < copy.from + copy.bytes.count() && copy.from < copy.to + copy.bytes.count();
   }
 
-  // Like memmove(): the ranges may overlap.
+  // At most.
+  static int64_t commands_of_move(const Copy& copy) {
+    const int64_t distance = std::abs(copy.to - copy.from);
+    const int64_t part =
+        distance < kLeastPieceOfMove ? static_cast<int64_t>(kMaxMove) : distance;
+    return 2 + copy.bytes.count() / part;
+  }
+
+  // Like memmove(): the ranges may overlap. All or nothing is issued: a move that was cut short
+  // could not be tried again.
   void move(StreamQueue& to, StreamId stream, const Copy& copy) {
     const int64_t bytes = copy.bytes.count();
     if (copy.to == copy.from) return;
@@ -488,7 +511,6 @@ class CudaDevice final : public Device {
       };
       if (upwards) rest();
       in_parts(whole, static_cast<int64_t>(kMaxMove), upwards, [&](int64_t at, int64_t part) {
-        make_space_beside_host_work(to);
         check_driver(
             *driver_,
             driver_->move(copy.to + at, copy.from + at, static_cast<size_t>(part), to.native()),
@@ -513,7 +535,6 @@ class CudaDevice final : public Device {
   }
 
   void copy_part(StreamQueue& to, std::byte* target, const std::byte* source, int64_t bytes) {
-    make_space_beside_host_work(to);
     check_driver(*driver_,
                  driver_->copy(target, source, static_cast<size_t>(bytes), to.native()),
                  "cudaMemcpyAsync");
@@ -546,6 +567,7 @@ class CudaDevice final : public Device {
     for (int64_t done = 0; done < bytes;) {
       std::byte* const target = copy.to + done;
       const std::byte* const source = copy.from + done;
+      make_space_beside_host_work(to);
       const Side a = side_at(target, bytes - done);
       const Side b = side_at(source, bytes - done);
       int64_t part = std::min(a.bytes, b.bytes);
@@ -554,7 +576,6 @@ class CudaDevice final : public Device {
       } else {
         const Staging& staging = staging_of(stream);
         part = std::min(part, staging.size().count());
-        make_space_beside_host_work(to);
         if (a.device) {
           launch(to, stream, [source, part, half = staging.data()](void*) {
             std::memcpy(half, source, static_cast<size_t>(part));
@@ -590,6 +611,7 @@ class CudaDevice final : public Device {
   // The fence that each stream's next work waits for.
   std::array<Fence, kStreamCount> fences_{};
   std::vector<DriverEvent> events_;
+  LaunchReport kernels_;
   std::array<std::unique_ptr<HostWorker>, kStreamCount> workers_;
   // True after a throw, until resume().
   bool refused_ = false;

@@ -6,7 +6,9 @@
 // - Host work (enqueue_host) runs in stream order, each stream's on a thread of its own. If it
 //   throws, its stream is held there, as device.h says, and every call throws until resume().
 // - Work that runs for the first time waits for all host work: CUDA may load its code, and may
-//   wait for all streams to do so.
+//   wait for all streams to do so. So does any work before the first launch of a kernel, and
+//   work of more launches than may be in flight beside host work, such as a convolution of many
+//   slices.
 // - Copies between device and pinned memory are direct; pageable memory is copied in pieces
 //   through a pinned buffer per stream, in stream order: the issuing thread never waits.
 // - Consecutive work on one stream with one tag is one Completion.
@@ -31,8 +33,8 @@ namespace tidemark {
 struct CudaDeviceOptions {
   // The maximum commands in flight per stream while host work is pending. Launching into a full
   // queue waits, inside CUDA, for the stream; if the stream is held by failed host work, this
-  // wait never ends. CUDA's queues hold about a thousand commands, and an operator may add
-  // some hundreds to those counted here: a convolution of many slices.
+  // wait never ends. CUDA's queues hold about a thousand commands. Work of more launches
+  // than this in its last run waits for all host work.
   int64_t commands_beside_host_work = 256;
   // The maximum tickets in flight per stream.
   Ticket tickets_in_flight = kMaxInFlight;

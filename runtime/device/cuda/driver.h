@@ -64,9 +64,8 @@ class CudaDriver {
   virtual DriverStatus memory_info(Bytes* free, Bytes* total) = 0;
   // The error of the last launch on this thread; resets it.
   virtual DriverStatus last_error() = 0;
-  // Commands that kernels on this thread have given to CUDA since the last call, at most.
-  virtual int64_t take_launches() = 0;
-  // Makes what kernels need and what CUDA may make only while its streams are idle: handles.
+  // Makes what CUDA may make only while its streams are idle: the libraries' handles, and the
+  // code of move().
   virtual void warm_up() = 0;
 
   virtual DriverStatus create_stream(DriverStream* out) = 0;  // non-blocking

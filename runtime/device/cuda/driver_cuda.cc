@@ -4,7 +4,6 @@
 #include <map>
 #include <new>
 #include <string>
-#include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
@@ -84,8 +83,8 @@ class Driver final : public CudaDriver {
 
   DriverStatus last_error() override { return {static_cast<int>(cudaGetLastError())}; }
 
-  int64_t take_launches() override { return std::exchange(launches_issued, 0); }
   void warm_up() override {
+    (void)status(load_move());
     try {
       CudaContext& gpu = CudaContext::of(gpu_);
       gpu.cudnn();

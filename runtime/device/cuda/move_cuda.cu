@@ -60,6 +60,11 @@ __global__ void __launch_bounds__(kThreads)
 
 const size_t kMoveProgressBytes = (1 + kMaxTiles) * sizeof(uint32_t);
 
+cudaError_t load_move() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, move_words);
+}
+
 cudaError_t move_on_gpu(void* to, const void* from, size_t bytes, MoveProgress& progress,
                         cudaStream_t stream) {
   if (bytes > kMaxMove) return cudaErrorInvalidValue;

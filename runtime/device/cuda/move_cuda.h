@@ -17,6 +17,9 @@ struct MoveProgress {
 };
 extern const size_t kMoveProgressBytes;
 
+// Loads the code, which CUDA otherwise does at the first move.
+cudaError_t load_move();
+
 // One launch. Many blocks move a tile each, and no byte is overwritten before it has been read.
 // REQUIRES: addresses and size are multiples of 16; bytes <= kMaxMove (driver.h).
 cudaError_t move_on_gpu(void* to, const void* from, size_t bytes, MoveProgress& progress,

@@ -27,7 +27,7 @@ enum class Check : uint8_t {
   kLaunchShape,
   kDivision,  // of integers, by zero
   kTrap,
-  kEndless,
+  kEndless,  // the last
 };
 const char* name_of(Check check);
 

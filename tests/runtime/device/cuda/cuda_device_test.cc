@@ -639,6 +639,82 @@ TEST_F(CudaDeviceTest, BesideHostWorkEveryLaunchOfAnOperatorCounts) {
   device_->synchronize_all();
 }
 
+// A convolution of many slices alone may fill CUDA's queue.
+TEST_F(CudaDeviceTest, AnOperatorLargerThanTheQueueIsNotIssuedBesideHostWork) {
+  make({.queue_capacity = 1000});
+  std::atomic<int64_t> launches{0};
+  bool issued = false;
+  const Work large{[&](void* native) {
+                     issued = true;
+                     for (int i = 0; i < 1500; ++i) fake_->launch(native, [] {});
+                   },
+                   Nanos(1000), 7, &launches};
+  device_->enqueue(StreamId::kCompute, large);
+  EXPECT_EQ(launches, 1500);
+  device_->synchronize_all();
+  std::atomic<bool> broken{true};
+  Gate gate;
+  hold_compute(gate, broken);
+  issued = false;
+  std::thread opener([&] { gate.open(); });
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, large), DeviceError);
+  EXPECT_FALSE(issued) << "it could not be tried again";
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->enqueue(StreamId::kCompute, large);
+  EXPECT_TRUE(issued);
+  device_->synchronize_all();
+}
+
+// Work that fits behind what is in flight is issued; it fits at once or when its stream is
+// idle.
+TEST_F(CudaDeviceTest, LaunchesBesideHostWorkFitTheQueueAsAWhole) {
+  constexpr int kLimit = 100, kQueue = 120;
+  make({.queue_capacity = kQueue}, {.commands_beside_host_work = kLimit});
+  std::atomic<int64_t> launches{0};
+  const Work some{[&](void* native) {
+                    for (int i = 0; i < 60; ++i) fake_->launch(native, [] {});
+                  },
+                  Nanos(1000), 7, &launches};
+  device_->enqueue(StreamId::kCompute, some);
+  device_->synchronize_all();
+  std::atomic<bool> broken{true};
+  Gate gate;
+  hold_compute(gate, broken);
+  device_->enqueue(StreamId::kCompute, some);
+  std::thread opener([&] { gate.open(); });
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, some), DeviceError);
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->synchronize_all();
+}
+
+// A move that is cut short could not be tried again: it has overwritten a part of its source.
+TEST_F(CudaDeviceTest, AMoveBesideHostWorkIsIssuedAsAWholeOrNotAtAll) {
+  make({}, {.commands_beside_host_work = 8});
+  const Bytes distance = 4_MiB + 4_KiB, size = distance * 10;
+  const auto arena = device_->map(MemoryKind::kDevice, size + distance);
+  const auto data = pattern(size.count());
+  std::memcpy(arena->data(), data.data(), data.size());
+  const Copy upwards{arena->data() + distance.count(), arena->data(), size, 0};
+  std::atomic<bool> broken{true};
+  Gate gate;
+  hold_compute(gate, broken);
+  std::thread opener([&] {
+    // By then, a device that issues parts waits for space.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gate.open();
+  });
+  EXPECT_THROW(device_->copy(StreamId::kCompute, upwards), DeviceError);
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->synchronize(device_->copy(StreamId::kCompute, upwards));
+  EXPECT_EQ(std::memcmp(upwards.to, data.data(), data.size()), 0);
+}
+
 // CUDA loads code where it is first launched, and may wait for all streams to do so: forever,
 // behind host work that fails.
 TEST_F(CudaDeviceTest, CodeIsNotLoadedBesideHostWork) {
@@ -648,11 +724,12 @@ TEST_F(CudaDeviceTest, CodeIsNotLoadedBesideHostWork) {
                                            if (broken) throw std::runtime_error("disk full");
                                          }));
   bool loaded = false;
-  Work first{[&](void* native) {
-               loaded = true;
-               fake_->launch(native, [] {});
-             },
-             Nanos(0), 0, /*first_run=*/true};
+  std::atomic<int64_t> launches{0};
+  const Work first{[&](void* native) {
+                     loaded = true;
+                     fake_->launch(native, [] {});
+                   },
+                   Nanos(0), 0, &launches};
   EXPECT_THROW(device_->enqueue(StreamId::kCompute, first), DeviceError);
   EXPECT_FALSE(loaded);
   broken = false;
@@ -660,6 +737,62 @@ TEST_F(CudaDeviceTest, CodeIsNotLoadedBesideHostWork) {
   device_->synchronize(io);
   device_->synchronize(device_->enqueue(StreamId::kCompute, first));
   EXPECT_TRUE(loaded);
+}
+
+TEST_F(CudaDeviceTest, WorkWhoseFirstRunThrewHasNotRun) {
+  make();
+  bool fails = true;
+  std::atomic<int64_t> launches{0};
+  const Work first{[&](void* native) {
+                     fake_->launch(native, [] {});
+                     if (fails) throw std::runtime_error("no plan");
+                   },
+                   Nanos(0), 0, &launches};
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, first), DeviceError);
+  EXPECT_EQ(launches, 0);
+  device_->resume();
+  fails = false;
+  device_->enqueue(StreamId::kCompute, first);
+  EXPECT_EQ(launches, 1);
+}
+
+// Numbers may choose a kernel, as they do in momentum's second step.
+TEST_F(CudaDeviceTest, ANewKernelOfKnownWorkIsNotLoadedBesideHostWork) {
+  make();
+  const char first = 0, second = 0;
+  const void* kernel = &first;
+  std::atomic<int> runs{0};
+  std::atomic<int64_t> launches{0};
+  const Work step{[&](void* native) {
+                    fake_->launch(
+                        native, [&] { ++runs; }, kernel);
+                  },
+                  Nanos(0), 0, &launches};
+  device_->enqueue(StreamId::kCompute, step);
+  std::atomic<bool> broken{true};
+  Gate gate;
+  hold_compute(gate, broken);
+  device_->enqueue(StreamId::kCompute, step);
+  kernel = &second;
+  std::thread opener([&] { gate.open(); });
+  EXPECT_THROW(device_->enqueue(StreamId::kCompute, step), DeviceError);
+  opener.join();
+  broken = false;
+  device_->resume();
+  device_->enqueue(StreamId::kCompute, step);
+  device_->synchronize_all();
+  EXPECT_EQ(runs, 3);
+}
+
+TEST_F(CudaDeviceTest, AMoveLoadsNoCodeBesideHostWork) {
+  make();
+  const auto arena = device_->map(MemoryKind::kDevice, 64_KiB);
+  const std::atomic<bool> broken{false};
+  Gate gate;
+  hold_compute(gate, broken);
+  device_->copy(StreamId::kCompute, {arena->data() + 16, arena->data(), 32_KiB, 0});
+  gate.open();
+  device_->synchronize_all();
 }
 
 // CUDA may run the host functions of all streams on one thread, as the fake driver does.
