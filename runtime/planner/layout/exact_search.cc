@@ -304,13 +304,13 @@ class ExactSearch::Impl {
   // capacity. So must a buffer and all that end above its offset, as these lie above it.
   bool infer_stack(int section) {
     const int64_t latest = capacity_ - left_[section];  // the lowest buffer begins no higher
+    if (stacks_surely(section, latest)) return true;
     by_low_.clear(), by_end_.clear();
     for (const int i : waiting_[section]) {
       const int64_t end = low_[i] + size_[i];
       if (low_[i] > latest) by_low_.emplace_back(low_[i], i);
       if (end > latest) by_end_.emplace_back(end, i);
     }
-    if (by_low_.empty()) return true;
     std::sort(by_low_.begin(), by_low_.end(), std::greater<>());
     std::sort(by_end_.begin(), by_end_.end(), std::greater<>());
     int64_t bytes = 0, above = 0;
@@ -326,6 +326,23 @@ class ExactSearch::Impl {
       for (; next != by_end_.end() && next->first > low; ++next) above += size_[next->second];
       const bool too_low = low + above > capacity_ && options_.infer_lowest;
       if (too_low && !raise_above_ends(i)) return false;
+    }
+    return true;
+  }
+
+  // Without sorting: a buffer may begin at `latest` plus the bytes of those that end below it.
+  // So it may up to a height at which all that end below account for the rise.
+  bool stacks_surely(int section, int64_t latest) const {
+    const std::vector<int>& waiting = waiting_[section];
+    int64_t highest = 0, below = 0;
+    for (const int i : waiting) highest = std::max(highest, low_[i]);
+    while (highest > latest + below) {
+      int64_t bytes = 0;
+      for (const int i : waiting) {
+        bytes += low_[i] + size_[i] <= latest + below ? size_[i] : 0;
+      }
+      if (bytes == below) return false;
+      below = bytes;
     }
     return true;
   }
