@@ -39,14 +39,8 @@ class ExactSearch::Impl {
     for (size_t s = 0; s < load_.size(); ++s) {
       for (const int i : sections_.members[s]) load_[s] += size_[i];
     }
+    failures_.assign(load_.size(), 0);
     neighbours_ = sections_.neighbours();
-    for (size_t i = 0; i < count_; ++i) {
-      int64_t most = 0;
-      for (int s = sections_.first[i]; s < sections_.last[i]; ++s) {
-        most = std::max(most, load_[s]);
-      }
-      peak_load_.push_back(most);
-    }
     by_time_.resize(count_);
     std::iota(by_time_.begin(), by_time_.end(), 0);
     std::sort(by_time_.begin(), by_time_.end(), [&](int a, int b) {
@@ -73,11 +67,13 @@ class ExactSearch::Impl {
     walk_ = walk;
     slack_share_ = std::array<int64_t, 4>{8, 16, 1, 12}[seed % 4];
     reset();
+    halve_failures();
     set_ranks(rank, seed);
     watch_ = &watch;
     node_end_ = node_limit > kInfinite - nodes_ ? kInfinite : nodes_ + node_limit;
     stopped_ = false;
-    const bool fits = infer(0, static_cast<int>(load_.size())) && solve_parts(by_time_);
+    look_again(0, static_cast<int>(load_.size()));
+    const bool fits = infer() && solve_parts(by_time_);
     if (stopped_) return Verdict::kUnknown;
     if (!fits) return Verdict::kDoesNotFit;
     offsets_.clear();
@@ -109,6 +105,8 @@ class ExactSearch::Impl {
       for (size_t k = 0; k < waiting_[s].size(); ++k) slot(waiting_[s][k], s) = k;
     }
     trail_.clear();
+    stale_.assign(load_.size(), 0);
+    stale_first_ = stale_last_ = 0;
   }
 
   int& slot(int buffer, size_t section) {
@@ -116,6 +114,18 @@ class ExactSearch::Impl {
   }
   void set_slot(int buffer, size_t section, size_t k) {
     slot(buffer, section) = static_cast<int>(k);
+  }
+
+  // So that the latest runs count most.
+  void halve_failures() {
+    all_failures_ = 0;
+    for (int64_t& failures : failures_) all_failures_ += failures /= 2;
+  }
+  // How much to prefer what lives then: more where inference failed more often than elsewhere.
+  double weight(size_t section) const {
+    const double mean =
+        static_cast<double>(all_failures_) / static_cast<double>(failures_.size());
+    return 1 + static_cast<double>(failures_[section]) / (1 + mean);
   }
 
   void set_ranks(Rank rank, uint64_t seed) {
@@ -127,9 +137,12 @@ class ExactSearch::Impl {
       const double width = static_cast<double>(lifetime_[i]);
       const double bytes = static_cast<double>(size_[i]);
       const double area = width * bytes;
-      const double load = static_cast<double>(peak_load_[i]);
       const double sections = sections_.last[i] - sections_.first[i];
       const double met = static_cast<double>(neighbours_[i].size());
+      double load = 0;
+      for (int s = sections_.first[i]; s < sections_.last[i]; ++s) {
+        load = std::max(load, static_cast<double>(load_[s]) * weight(s));
+      }
       switch (rank) {
         case Rank::kLifetime: keys[i] = {width, area, load}; break;
         case Rank::kLoadLifetime: keys[i] = {load, width, area}; break;
@@ -204,9 +217,18 @@ class ExactSearch::Impl {
   bool raise(int i, int64_t to, int64_t why) {
     set(low_[i], to);
     set(why_[i], why);
-    if (to + size_[i] <= top_[i]) return true;
-    conflict_ = reasons_[why];
-    return false;
+    if (to + size_[i] > top_[i]) {
+      conflict_ = reasons_[why];
+      return false;
+    }
+    look_again(sections_.first[i], sections_.last[i]);
+    return true;
+  }
+
+  void look_again(int first, int last) {
+    std::fill(stale_.begin() + first, stale_.begin() + last, 1);
+    stale_first_ = std::min(stale_first_, first);
+    stale_last_ = std::max(stale_last_, last);
   }
 
   // Places `i` at its resting place, below all neighbours that wait. Returns false if something
@@ -215,7 +237,6 @@ class ExactSearch::Impl {
     const int64_t end = rest_[i] + size_[i];
     place_[i] = rest_[i];
     take(i);
-    int first = sections_.first[i], last = sections_.last[i];
     Decisions reason = reasons_[why_[i]];
     reason.set(bit_[i]);
     const int64_t why = because(reason);
@@ -223,21 +244,15 @@ class ExactSearch::Impl {
       if (place_[j] >= 0) continue;
       if (passed_[j] != 0) set(passed_[j], 0);
       if (rest_[j] < end) set(rest_[j], end);
-      if (low_[j] < end) {
-        if (!raise(j, end, why)) return false;
-        first = std::min(first, sections_.first[j]);
-        last = std::max(last, sections_.last[j]);
-      }
+      if (low_[j] < end && !raise(j, end, why)) return false;
     }
-    return infer(first, last);
+    return infer();
   }
 
   // `i` is not placed where it would rest now, so it lies above a neighbour that waits.
   bool pass_over(int i) {
     set(passed_[i], 1);
-    const int64_t was = low_[i];
-    return raise_above_neighbour(i) &&
-           (low_[i] == was || infer(sections_.first[i], sections_.last[i]));
+    return raise_above_neighbour(i) && infer();
   }
 
   // REQUIRES: since `i` was passed over, no neighbour was placed.
@@ -255,51 +270,102 @@ class ExactSearch::Impl {
     return raise(i, least, because(reason));
   }
 
-  // Raises lower bounds of offsets in sections [first, last) until nothing changes.
-  bool infer(int first, int last) {
-    while (first < last) {
-      int again_first = last, again_last = first;
-      const auto look_again = [&](int i) {
-        again_first = std::min(again_first, sections_.first[i]);
-        again_last = std::max(again_last, sections_.last[i]);
-      };
+  // Raises lower bounds of offsets until nothing changes, section by section. Each raise makes
+  // the sections of its buffer stale.
+  bool infer() {
+    while (stale_first_ < stale_last_) {
+      const int first = stale_first_, last = stale_last_;
+      stale_first_ = last, stale_last_ = first;
+      bool was_stale = false;
       for (int s = first; s < last; ++s) {
-        const std::vector<int>& waiting = waiting_[s];
-        if (waiting.empty()) continue;
-        for (const int i : waiting) {
-          if (passed_[i] == 0 || (sections_.first[i] != s && s != first)) continue;
-          const int64_t was = low_[i];
-          if (!raise_above_neighbour(i)) return false;
-          if (low_[i] > was) look_again(i);
-        }
-        // The lowest waiting buffer must not begin above this offset.
-        const int64_t latest = capacity_ - left_[s];
-        int64_t least_end = kInfinite, least = kInfinite;
-        for (const int i : waiting) {
-          least = std::min(least, low_[i]);
-          if (low_[i] <= latest) least_end = std::min(least_end, low_[i] + size_[i]);
-        }
-        const auto reason = [&] {
-          Decisions all;
-          for (const int i : waiting) join(all, i);
-          return all;
-        };
-        if (least > latest) {
-          conflict_ = reason();
-          return false;
-        }
-        if (!options_.infer_lowest) continue;
-        int64_t why = -1;
-        for (const int i : waiting) {
-          if (low_[i] <= latest || low_[i] >= least_end) continue;
-          if (why < 0) why = because(reason());
-          if (!raise(i, least_end, why)) return false;
-          look_again(i);
-        }
+        const bool begins = !was_stale;
+        was_stale = stale_[s] != 0;
+        if (!was_stale) continue;
+        stale_[s] = 0;
+        if (infer_passed(s, begins) && infer_stack(s)) continue;
+        ++failures_[s];
+        ++all_failures_;
+        return false;
       }
-      first = again_first, last = again_last;
     }
     return true;
+  }
+
+  // Raises those passed over that begin in the section, or all.
+  bool infer_passed(int section, bool all) {
+    const std::vector<int>& waiting = waiting_[section];
+    return std::all_of(waiting.begin(), waiting.end(), [&](int i) {
+      return passed_[i] == 0 || (!all && sections_.first[i] != section) ||
+             raise_above_neighbour(i);
+    });
+  }
+
+  // At one time, all buffers that begin at some offset or above it must stack from there to the
+  // capacity. So must a buffer and all that end above its offset, as these lie above it.
+  bool infer_stack(int section) {
+    const int64_t latest = capacity_ - left_[section];  // the lowest buffer begins no higher
+    if (stacks_surely(section, latest)) return true;
+    by_low_.clear(), by_end_.clear();
+    for (const int i : waiting_[section]) {
+      const int64_t end = low_[i] + size_[i];
+      if (low_[i] > latest) by_low_.emplace_back(low_[i], i);
+      if (end > latest) by_end_.emplace_back(end, i);
+    }
+    std::sort(by_low_.begin(), by_low_.end(), std::greater<>());
+    std::sort(by_end_.begin(), by_end_.end(), std::greater<>());
+    int64_t bytes = 0, above = 0;
+    auto next = by_end_.begin();
+    for (size_t k = 0; k < by_low_.size(); ++k) {
+      const auto [low, i] = by_low_[k];
+      bytes += size_[i];
+      if (low + bytes > capacity_) {
+        conflict_.reset();
+        for (size_t m = 0; m <= k; ++m) join(conflict_, by_low_[m].second);
+        return false;
+      }
+      for (; next != by_end_.end() && next->first > low; ++next) above += size_[next->second];
+      const bool too_low = low + above > capacity_ && options_.infer_lowest;
+      if (too_low && !raise_above_ends(i)) return false;
+    }
+    return true;
+  }
+
+  // Without sorting: a buffer may begin at `latest` plus the bytes of those that end below it.
+  // So it may up to a height at which all that end below account for the rise.
+  bool stacks_surely(int section, int64_t latest) const {
+    const std::vector<int>& waiting = waiting_[section];
+    int64_t highest = 0, below = 0;
+    for (const int i : waiting) highest = std::max(highest, low_[i]);
+    while (highest > latest + below) {
+      int64_t bytes = 0;
+      for (const int i : waiting) {
+        bytes += low_[i] + size_[i] <= latest + below ? size_[i] : 0;
+      }
+      if (bytes == below) return false;
+      below = bytes;
+    }
+    return true;
+  }
+
+  // Raises `i` from one end to the next higher until all that end above its offset fit above
+  // it. REQUIRES: infer_stack() found that they do not; by_end_ has all that do.
+  bool raise_above_ends(int i) {
+    Decisions reason = reasons_[why_[i]];
+    int64_t to = low_[i], top = to + size_[i];
+    size_t k = 0;
+    for (; top <= capacity_; ++k) {
+      const int j = by_end_[k].second;
+      if (j == i) continue;
+      top += size_[j];
+      join(reason, j);
+    }
+    for (; k > 0 && top > capacity_; --k) {
+      const auto [end, j] = by_end_[k - 1];
+      if (j == i) continue;
+      top += end - to - size_[j];
+      to = end;
+    }
+    return raise(i, to, because(reason));
   }
 
   // Solves `part`, which is sorted by first section. Pieces that share no section are solved
@@ -347,6 +413,8 @@ class ExactSearch::Impl {
       if (last.placed) give_back(last.buffer);
       taken_.pop_back();
     }
+    std::fill(stale_.begin(), stale_.end(), 0);
+    stale_first_ = stale_last_ = 0;
   }
 
   void count_node() {
@@ -391,7 +459,8 @@ class ExactSearch::Impl {
     for (int s = begin; s < end; ++s) {
       int64_t lowest = capacity_;
       for (const int i : waiting_[s]) lowest = std::min(lowest, low_[i]);
-      slack_[s] = capacity_ - left_[s] - lowest;
+      slack_[s] =
+          static_cast<int64_t>(static_cast<double>(capacity_ - left_[s] - lowest) / weight(s));
     }
   }
 
@@ -456,7 +525,7 @@ class ExactSearch::Impl {
   ExactSearchOptions options_;
   size_t count_;
   Sections sections_;
-  std::vector<int64_t> size_, lifetime_, load_, peak_load_;
+  std::vector<int64_t> size_, lifetime_, load_;
   std::vector<std::vector<int>> neighbours_;
   std::vector<int> by_time_;
   std::vector<size_t> bit_;  // in Decisions
@@ -464,15 +533,20 @@ class ExactSearch::Impl {
   int64_t capacity_ = 0;
   std::vector<int64_t> top_;  // per buffer: the lesser of the capacity and its ceiling
   std::vector<int> rank_;
-  std::vector<int64_t> rest_;    // end of the highest placed buffer below, per waiting buffer
-  std::vector<int64_t> low_;     // inferred: its offset is at least this, and >= rest_
-  std::vector<int64_t> place_;   // -1: waits
-  std::vector<int64_t> why_;     // of low_: an index into reasons_
-  std::vector<int64_t> passed_;  // 1: passed over, and no neighbour was placed since
-  std::vector<int64_t> left_;    // per section: bytes of waiting buffers
-  std::vector<int64_t> slack_;   // per section, computed when it is needed
-  int64_t slack_share_ = 0;      // what it counts, of kSlackShares
+  std::vector<int64_t> rest_;      // end of the highest placed buffer below, per waiting buffer
+  std::vector<int64_t> low_;       // inferred: its offset is at least this, and >= rest_
+  std::vector<int64_t> place_;     // -1: waits
+  std::vector<int64_t> why_;       // of low_: an index into reasons_
+  std::vector<int64_t> passed_;    // 1: passed over, and no neighbour was placed since
+  std::vector<int64_t> left_;      // per section: bytes of waiting buffers
+  std::vector<int64_t> slack_;     // per section, computed when it is needed
+  std::vector<int64_t> failures_;  // per section: how often inference failed there
+  int64_t all_failures_ = 0;       // their sum
+  int64_t slack_share_ = 0;        // what it counts, of kSlackShares
   std::vector<std::vector<int>> waiting_;
+  std::vector<char> stale_;  // per section: a bound changed since infer() looked at it
+  int stale_first_ = 0, stale_last_ = 0;                  // all stale sections are between
+  std::vector<std::pair<int64_t, int>> by_low_, by_end_;  // of infer_stack()
   std::vector<std::vector<int>> slot_;  // per buffer and section: its place in waiting_
   std::vector<Change> trail_;
   std::vector<Decision> taken_;

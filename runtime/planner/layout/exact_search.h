@@ -6,8 +6,9 @@
 // buffer, whether it lies where it would rest now, below all neighbours (buffers that live at a
 // common time) not yet placed:
 // - a buffer passed over lies above one of these, and stays above the least end among them;
-// - at each time the lowest buffer still to come must begin low enough for all others to stack
-//   above it; buffers that cannot be the lowest lie above the least end of those that can;
+// - at each time a buffer lies below all that end above its offset; where these do not fit
+// above
+//   it, it lies above the least end among them;
 // - remaining buffers that are separate in time are searched separately;
 // - each least offset is known with the decisions from which it follows. If a failure does not
 //   follow from a decision, the other choice would fail too and is skipped (conflict-directed
@@ -34,8 +35,8 @@ enum class Verdict : uint8_t {
 // In what order the search decides on buffers; each is complete. `Rank` breaks ties.
 enum class Walk : uint8_t {
   kLowest,
-  // First where a buffer is low and its tightest time has little space to waste. The seed says
-  // how much the latter counts.
+  // First where a buffer is low and its tightest time has little space to waste: less, the more
+  // often runs of the same search failed at that time. The seed says how much space counts.
   kTight,
 };
 
@@ -68,7 +69,8 @@ class ExactSearch {
   ExactSearch(const ExactSearch&) = delete;
   ExactSearch& operator=(const ExactSearch&) = delete;
 
-  // `seed` perturbs the rank; 0 leaves it unchanged.
+  // `seed` perturbs the rank; 0 leaves it unchanged. Runs learn at what times earlier runs
+  // failed: a run depends on those before it.
   Verdict run(Bytes capacity, Walk walk, Rank rank, uint64_t seed, int64_t node_limit,
               const Stopwatch& watch);
   const Offsets& offsets() const;  // REQUIRES: the last run returned kFits
