@@ -7,8 +7,7 @@
 // common time) not yet placed:
 // - a buffer passed over lies above one of these, and stays above the least end among them;
 // - at each time a buffer lies below all that end above its offset; where these do not fit
-// above
-//   it, it lies above the least end among them;
+//   there, it lies above the least end among them;
 // - remaining buffers that are separate in time are searched separately;
 // - each least offset is known with the decisions from which it follows. If a failure does not
 //   follow from a decision, the other choice would fail too and is skipped (conflict-directed
