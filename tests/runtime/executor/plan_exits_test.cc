@@ -26,7 +26,7 @@ namespace {
 
 using namespace tidemark::literals;
 
-constexpr int kFewer = kSanitized ? 12 : 1;
+constexpr int kFewer = kSanitized ? 5 : 1;
 constexpr int kCalls = 24;
 constexpr int kAllCalls = kCalls + kRandomProgramParameters;
 
