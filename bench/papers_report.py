@@ -379,8 +379,10 @@ def figure8(folder, parts):
     longest = max(row["ms"] for row in rows.values() if "ms" in row)
     body = []
     for ax, (policy, row) in zip(axes, rows.items()):
-        title = "without a budget" if policy == "none" else (
-            f"{name(policy)}, budget {row['budget'] / 2**30:.1f} GiB")
+        label = title = "without a budget"
+        if policy != "none":
+            label = name(policy)
+            title = f"{label}, budget {row['budget'] / 2**30:.1f} GiB"
         if "ms" not in row:
             ax.set_title(f"{title}: {outcome(row)}", loc="left", fontsize=10)
             continue
@@ -402,7 +404,7 @@ def figure8(folder, parts):
         ax.set_ylabel("GiB in use")
         ax.set_xlim(0, longest)
         axes_style(ax)
-        body.append([title.split(", budget")[0], f"{row['ms']:.0f}", row["evictions"], row["recomputes"], row["offloads"],
+        body.append([label, f"{row['ms']:.0f}", row["evictions"], row["recomputes"], row["offloads"],
                      gb(row["offload_bytes"]), row["reloads"], gb(row["reload_bytes"]),
                      f"{row['stall_ms']:.0f}"])
     handles = [matplotlib.patches.Patch(color=colour, label=key) for key, colour in LANES]
