@@ -108,6 +108,7 @@ class Device {
   // Work enqueued on `waiter` from now on starts after all work named by the fence.
   virtual void wait(StreamId waiter, const Fence& fence) = 0;
 
+  // Polling may never end where time is modelled: it passes as work is enqueued.
   virtual bool done(const Fence& fence) const = 0;
   // The host waits. Throws DeviceError if work has failed, now or since the last call.
   virtual void synchronize(const Fence& fence) = 0;

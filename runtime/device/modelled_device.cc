@@ -1,5 +1,6 @@
 // Forwards every call to the real device and to a simulated one, which keeps the time. Both
-// number their work alike, so an event of one is an event of the other.
+// number their work alike, so an event of one is an event of the other. Work is done once it is
+// done on both: what the host does next, it does at the simulator's time.
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -62,6 +63,9 @@ class ModelledDevice final : public ForwardingDevice {
   void wait(StreamId waiter, const Fence& fence) override {
     ForwardingDevice::wait(waiter, fence);
     model_->wait(waiter, fence);
+  }
+  bool done(const Fence& fence) const override {
+    return model_->done(fence) && ForwardingDevice::done(fence);
   }
   void synchronize(const Fence& fence) override {
     ForwardingDevice::synchronize(fence);

@@ -27,8 +27,8 @@ bool HostCopies::upload(Storage& storage, const void* from,
   TIDEMARK_CHECK(storage.residence() == Residence::kEmpty, "uploads fill empty storages");
   settle(/*wait=*/false);
   // Data comes one batch at a time, from memory that its loader bounds; parameters come all at
-  // once.
-  const bool counts = storage.category != Category::kData && context_.device.has_data();
+  // once. The simulator holds no memory, but waits as long.
+  const bool counts = storage.category != Category::kData;
   if (counts) bound(std::max(kMaxUploading - storage.bytes(), Bytes(0)));
   PlacementCursor place(placement);
   NewBlock block = space_.allocate(storage, StreamId::kReload, place);
@@ -55,7 +55,7 @@ void HostCopies::upload(Storage& storage, const PieceSource& source) {
     done = context_.device.copy(StreamId::kReload,
                                 {has_data ? to + at.count() : nullptr, piece.get(), size, 0});
     block.fence().include(done);
-    hold(done, piece, has_data ? size : Bytes(0));
+    hold(done, piece, size);
     bound(kMaxPieces);
   }
   storage.last_access = context_.clock;

@@ -3,12 +3,24 @@
 
 namespace tidemark::testing {
 
+#if defined(__SANITIZE_THREAD__)  // GCC
+inline constexpr bool kThreadSanitizer = true;
+#elif defined(__has_feature)  // clang
+inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kAddressSanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
 // Under a sanitizer a test takes five to thirty times as long. What a sanitizer finds is in the
 // code that runs, hardly in how many random cases run it, so long tests run fewer of them.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized = kThreadSanitizer || kAddressSanitizer;
 
 }  // namespace tidemark::testing
