@@ -2,20 +2,23 @@
 # this is the machine that runs them. GoogleTest's own module makes each TEST a process, which are
 # thousands, and takes only one label.
 
-function(tidemark_test_properties test timeout labels)
+function(tidemark_test_properties test labels)
   # Tests run side by side, so idle OpenMP threads must not spin. Where there is no GPU, say, all
   # tests of an entry skip; ctest says so too. What has failed tests as well does not end so.
   set_tests_properties(${test} PROPERTIES
-    TIMEOUT ${timeout} LABELS "${labels}" ENVIRONMENT OMP_WAIT_POLICY=PASSIVE
+    LABELS "${labels}" ENVIRONMENT OMP_WAIT_POLICY=PASSIVE
     SKIP_RETURN_CODE 77 SKIP_REGULAR_EXPRESSION
     "\\[  PASSED  \\] 0 tests\\.[ \r\n]*(\\[  SKIPPED \\][^\n]*[\r\n]+)+$")
+  if("long" IN_LIST labels)
+    set_tests_properties(${test} PROPERTIES TIMEOUT 3600)
+  endif()
 endfunction()
 
 # Adds a test for each test suite of `program`, a command that may begin with an emulator. A program
 # that was not built, or does not start, becomes a failing test without labels. FIXTURE: what tests
-# that need the outcome of all of them require.
-function(tidemark_discover_tests program prefix timeout labels)
-  cmake_parse_arguments(ARG "" "FIXTURE" "" ${ARGN})
+# that need the outcome of all of them require. COST: tests with a higher one start earlier.
+function(tidemark_discover_tests program prefix labels)
+  cmake_parse_arguments(ARG "" "COST;FIXTURE" "" ${ARGN})
   list(GET program -1 file)
   if(NOT EXISTS ${file})
     add_test(${prefix}.NOT_BUILT ${program})
@@ -31,7 +34,10 @@ function(tidemark_discover_tests program prefix timeout labels)
   foreach(suite ${suites})
     string(REGEX REPLACE "\n|\\.$" "" suite "${suite}")
     add_test(${prefix}.${suite} ${program} --gtest_filter=${suite}.*)
-    tidemark_test_properties(${prefix}.${suite} ${timeout} "${labels}")
+    tidemark_test_properties(${prefix}.${suite} "${labels}")
+    if(ARG_COST)
+      set_tests_properties(${prefix}.${suite} PROPERTIES COST ${ARG_COST})
+    endif()
     if(ARG_FIXTURE)
       set_tests_properties(${prefix}.${suite} PROPERTIES FIXTURES_SETUP ${ARG_FIXTURE})
     endif()

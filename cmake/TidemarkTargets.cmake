@@ -75,14 +75,15 @@ function(tidemark_compile_as_test target)
 endfunction()
 
 # tidemark_tests(DEPS runtime_core [LIBS lib] [SOURCES a_test.cc] [EXCEPT b_test.cc] [NAME long]
-#                [DEFINES TIDEMARK_X=path] [PROGRAMS train_resnet] [LABELS long] [TIMEOUT 300])
+#                [DEFINES TIDEMARK_X=path] [PROGRAMS train_resnet] [LABELS long] [COST 100])
 #   All *_test.cc of the folder that calls it, below tests/: one program, and each of its test
 #   suites one ctest entry named after the folder, runtime.core.Shape. SOURCES replaces that list of
 #   files; EXCEPT leaves some out. A second program of a folder has a NAME. PROGRAMS are built first,
 #   and the tests get their paths as TIDEMARK_TRAIN_RESNET. The first folder is a label too; for each
-#   label L there is a target tests_L that builds its tests and nothing else.
+#   label L there is a target tests_L that builds its tests and nothing else. A higher COST starts
+#   earlier: what takes minutes is not to be what the others have ended before.
 function(tidemark_tests)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "DEFINES;DEPS;EXCEPT;LABELS;LIBS;PROGRAMS;SOURCES"
+  cmake_parse_arguments(ARG "" "COST;NAME" "DEFINES;DEPS;EXCEPT;LABELS;LIBS;PROGRAMS;SOURCES"
                         ${ARGN})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   if(NOT ARG_SOURCES)
@@ -114,30 +115,27 @@ function(tidemark_tests)
      NOT folder MATCHES "^runtime/(cost|planner|policy|schedule)"))
     list(APPEND labels threads)
   endif()
-  tidemark_add_tests(${target} ${folder} LABELS ${labels} TIMEOUT ${ARG_TIMEOUT})
+  tidemark_add_tests(${target} ${folder} LABELS ${labels} COST ${ARG_COST})
 endfunction()
 
-# tidemark_add_tests(TARGET FOLDER LABELS l... TIMEOUT 300 FIXTURE f): its test suites as ctest
+# tidemark_add_tests(TARGET FOLDER LABELS l... COST 100 FIXTURE f): its test suites as ctest
 # entries, which set up the fixture. With the label cuda the program is one entry: a GPU takes long
 # to be set up, and is not shared.
 function(tidemark_add_tests target folder)
-  cmake_parse_arguments(ARG "" "TIMEOUT;FIXTURE" "LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "COST;FIXTURE" "LABELS" ${ARGN})
   string(REPLACE "/" "." prefix ${folder})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
   list(REMOVE_DUPLICATES ARG_LABELS)
   if("cuda" IN_LIST ARG_LABELS)
     add_test(NAME ${prefix} COMMAND ${target})
-    tidemark_test_properties(${prefix} ${ARG_TIMEOUT} "${ARG_LABELS}")
+    tidemark_test_properties(${prefix} "${ARG_LABELS}")
     set_tests_properties(${prefix} PROPERTIES RESOURCE_LOCK gpu)
   else()
     set(program ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}>)
     set(suites ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
     file(GENERATE OUTPUT ${suites} CONTENT
 "include(\"${PROJECT_SOURCE_DIR}/cmake/TidemarkDiscoverTests.cmake\")
-tidemark_discover_tests(\"${program}\" ${prefix} ${ARG_TIMEOUT} \"${ARG_LABELS}\"
-                        FIXTURE \"${ARG_FIXTURE}\")\n")
+tidemark_discover_tests(\"${program}\" ${prefix} \"${ARG_LABELS}\"
+                        COST \"${ARG_COST}\" FIXTURE \"${ARG_FIXTURE}\")\n")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${suites})
   endif()
   foreach(label ${ARG_LABELS})

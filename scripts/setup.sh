@@ -19,7 +19,10 @@ packages=(
   libjpeg-dev libpng-dev zlib1g-dev libutf8proc-dev libpcre2-dev
   libmicrohttpd-dev libjs-d3 pkg-config  # the page of compare_heuristics
 )
-dev_packages=(clang-14 clang-format-14 clang-tidy-14 libomp-14-dev python3 python3-matplotlib chromium coinor-cbc qemu-user)
+dev_packages=(
+  clang-14 libclang-rt-14-dev libomp-14-dev clang-format-14 clang-tidy-14
+  python3 python3-matplotlib chromium coinor-cbc qemu-user
+)
 
 for argument in "$@"; do
   case "$argument" in

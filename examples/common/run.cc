@@ -711,16 +711,16 @@ DiskTierChoice set_disk_tier(const RunFlags& flags, Bytes unmanaged_peak,
   return choice;
 }
 
-Forecast forecast(const RunFlags& given, const Job& job, bool with_ample) {
+RunForecast forecast(const RunFlags& given, const Job& job, bool with_ample) {
   RunReport report;
   const RunFlags flags = settle_device(given, report);
   const Program program = job.dry_run();
   const RunPlan at = plan(flags, job, program, report);
-  Forecast forecast{.peak = report.unmanaged->peak,
-                    .least = report.minimum->budget,
-                    .is_least = report.minimum->is_least,
-                    .arena = std::min(*at.options.budget, report.unmanaged->peak),
-                    .process = *report.process_promised};
+  RunForecast forecast{.peak = report.unmanaged->peak,
+                       .least = report.minimum->budget,
+                       .is_least = report.minimum->is_least,
+                       .arena = std::min(*at.options.budget, report.unmanaged->peak),
+                       .process = *report.process_promised};
   const auto step_in = [&](Bytes arena) -> std::optional<Nanos> {
     if (arena < forecast.least) return std::nullopt;
     RunPlan other = at;

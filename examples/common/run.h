@@ -33,7 +33,7 @@ SessionOptions session_options(const RunFlags& flags);
 std::optional<Bytes> allowed_memory(const RunFlags& flags);
 
 // What a run would need and take with these flags: for tables of several ways to do a job.
-struct Forecast {
+struct RunForecast {
   Bytes peak{0};   // of the arena, if nothing is released
   Bytes least{0};  // the smallest arena; unless is_least, the smallest known to work
   bool is_least = true;
@@ -44,7 +44,7 @@ struct Forecast {
   std::optional<Nanos> ample_step{};  // in the unmanaged peak
 };
 // Without `with_ample`, ample_step is predicted only if the flags give the whole peak.
-Forecast forecast(const RunFlags& flags, const Job& job, bool with_ample = true);
+RunForecast forecast(const RunFlags& flags, const Job& job, bool with_ample = true);
 
 // Whether the device's memory is RAM.
 bool arena_is_in_ram(const RunFlags& flags);

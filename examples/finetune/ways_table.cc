@@ -74,7 +74,7 @@ std::string ways_table(const FinetuneFlags& given) {
   for (const Way& way : ways_for(flags)) {
     const std::unique_ptr<Job> job = open_finetune_job(way.flags, /*with_data=*/false);
     const bool is_first = !way.command.empty();
-    const Forecast found = forecast(way.flags, *job, /*with_ample=*/is_first);
+    const RunForecast found = forecast(way.flags, *job, /*with_ample=*/is_first);
     if (is_first) ample_step = found.ample_step;
     text += fmt::format("  {:<22}{:>12}{:>15}{:>12}{:>14}{:>15}\n", way.name,
                         format_bytes(found.peak),

@@ -38,7 +38,7 @@ class DiscoverTests(unittest.TestCase):
             program.chmod(0o755)
             (folder / "CTestTestfile.cmake").write_text(
                 f'include("{ROOT}/cmake/TidemarkDiscoverTests.cmake")\n'
-                f'tidemark_discover_tests("{program}" folder 60 "label")\n')
+                f'tidemark_discover_tests("{program}" folder "label")\n')
             said = subprocess.run(["ctest"], cwd=folder, capture_output=True, text=True,
                                   check=False).stdout
         for suite, outcome in (("Good", "Passed"), ("Bad", "***Failed"), ("Away", "***Skipped"),

@@ -70,6 +70,8 @@ inline void train_random_shapes(const ShapedJob& job, const RandomShapes& what) 
   const UnmanagedNeed need = measure_unmanaged(options, largest);
   options.host_limit = 2 * need.peak;
   options.event_capacity = 1 << 10;  // fewer than the shortest run's kernels
+  // Each shape is planned, and how well does not matter here.
+  options.delta.plan_effort = 100'000;
   const MinimumBudget minimum = find_minimum_budget(options, largest, need);
   options.budget = align_up(minimum.budget + share_of(need.peak - minimum.budget, what.share));
   if (what.policy == "none") {

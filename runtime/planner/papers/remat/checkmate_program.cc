@@ -178,8 +178,8 @@ void CheckmateProgram::add_memory(int t) {
   }
 }
 
-std::vector<Run> CheckmateProgram::decode(const std::vector<double>& values) const {
-  std::vector<Run> runs;
+std::vector<PlannedRun> CheckmateProgram::decode(const std::vector<double>& values) const {
+  std::vector<PlannedRun> runs;
   for (int t = 0; t < static_cast<int>(items_.size()); ++t) {
     for (int k = 0; k <= t; ++k) {
       const LinearSum& r = runs_[t][k];

@@ -52,7 +52,7 @@ class CheckmateProgram {
   CheckmateProgram(const Problem& problem, int64_t budget, const CheckmateOptions& options);
 
   const Program& program() const { return program_; }
-  std::vector<Run> decode(const std::vector<double>& values) const;
+  std::vector<PlannedRun> decode(const std::vector<double>& values) const;
 
  private:
   struct Choice {

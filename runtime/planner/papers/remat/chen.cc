@@ -77,7 +77,7 @@ class Segments {
     const std::vector<int>& cuts;
     const std::vector<int>& rider;
     std::vector<char> live;  // by position; of riders unused
-    std::vector<Run> made;
+    std::vector<PlannedRun> made;
 
     void run(int i, const std::vector<Way> Step::*ways) {
       made.push_back({passes.steps[i].node, (passes.steps[i].*ways)[0].variant});
@@ -87,7 +87,7 @@ class Segments {
       made.push_back({step.node, (step.*ways)[0].variant});
     }
 
-    std::vector<Run> runs() {
+    std::vector<PlannedRun> runs() {
       for (int i = 0; i < passes.forward; ++i) {
         const Step& step = passes.steps[i];
         if (step.rides_on < 0) run(i, &Step::first);

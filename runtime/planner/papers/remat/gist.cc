@@ -123,9 +123,9 @@ class Encodings {
     return best == ways.size() ? 0 : best;
   }
 
-  std::vector<Run> runs() const {
+  std::vector<PlannedRun> runs() const {
     const std::set<int> values = stored(way_);
-    std::vector<Run> runs;
+    std::vector<PlannedRun> runs;
     for (int k = 0; k < passes_.size(); ++k) {
       const Step& step = passes_.steps[k];
       if (k < passes_.forward && step.rides_on >= 0 && values.count(k) == 0) continue;

@@ -233,11 +233,11 @@ void MonetProgram::add_in_place_rows(size_t t) {
   }
 }
 
-std::vector<Run> MonetProgram::decode(const std::vector<double>& values) const {
+std::vector<PlannedRun> MonetProgram::decode(const std::vector<double>& values) const {
   const auto chosen = [&](const LinearSum& sum) {
     return !sum.terms.empty() && values[static_cast<size_t>(sum.terms[0].variable)] > 0.5;
   };
-  std::vector<Run> runs;
+  std::vector<PlannedRun> runs;
   for (size_t t = 0; t < cells_.size(); ++t) {
     for (int i = 0; i < passes_.forward; ++i) {
       for (size_t w = 0; w < cells_[t][i].ways.size(); ++w) {

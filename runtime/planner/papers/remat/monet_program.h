@@ -69,7 +69,7 @@ class MonetProgram {
 
   const Program& program() const { return program_; }
   // The runs of a solution: the forward pass, then each stage's.
-  std::vector<Run> decode(const std::vector<double>& values) const;
+  std::vector<PlannedRun> decode(const std::vector<double>& values) const;
 
  private:
   // What the rows say of a forward step in a stage, as sums of variables.

@@ -5,7 +5,7 @@
 
 namespace tidemark::planner::remat {
 
-Schedule schedule_runs(const Problem& problem, const std::vector<Run>& runs) {
+Schedule schedule_runs(const Problem& problem, const std::vector<PlannedRun>& runs) {
   constexpr size_t kNone = SIZE_MAX;
   std::vector<size_t> made_by(problem.nodes.size(), kNone);  // the run of each live value
   std::vector<size_t> last_use(runs.size());

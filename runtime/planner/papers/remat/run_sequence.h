@@ -9,14 +9,14 @@
 
 namespace tidemark::planner::remat {
 
-struct Run {
+struct PlannedRun {
   NodeId node = kNoNode;
   int32_t variant = 0;
-  bool operator==(const Run&) const = default;
+  bool operator==(const PlannedRun&) const = default;
 };
 
 // The schedule with the least memory that makes these runs in this order, with the validator's
 // peak and time. Runs that break a rule of the problem are an internal error, which throws.
-Schedule schedule_runs(const Problem& problem, const std::vector<Run>& runs);
+Schedule schedule_runs(const Problem& problem, const std::vector<PlannedRun>& runs);
 
 }  // namespace tidemark::planner::remat

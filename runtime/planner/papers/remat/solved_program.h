@@ -13,7 +13,7 @@
 
 namespace tidemark::planner::remat {
 
-using Decode = std::function<std::vector<Run>(const std::vector<double>& values)>;
+using Decode = std::function<std::vector<PlannedRun>(const std::vector<double>& values)>;
 
 // With require_solver(), within what is left of the limits. No solution in time, and proof that
 // there is none, are results with a note; so is a solver whose answer is not one.

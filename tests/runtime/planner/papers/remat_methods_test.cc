@@ -112,7 +112,7 @@ TEST(StepByMethod, HasTimeForMargins) {
   RematMethod method{.name = "keeps-all"};
   method.plan = [&](const Problem& problem, int64_t budget, const Limits& limits) {
     seconds.push_back(limits.seconds);
-    std::vector<remat::Run> runs;
+    std::vector<remat::PlannedRun> runs;
     for (NodeId node = 0; node < problem.size(); ++node) runs.push_back({node, 0});
     RematResult result{.schedule = schedule_runs(problem, runs), .seconds = limits.seconds};
     result.schedule.peak = std::min(result.schedule.peak, budget);
