@@ -39,7 +39,8 @@ class TrainingBuffers {
     for (int kinds = 2 + static_cast<int>(pick(4)); kinds > 0; --kinds) {
       std::vector<Op> layer;
       for (int64_t ops = 6 + pick(20); ops > 0; --ops) {
-        const int64_t output = align(rows[pick(4)] * columns[pick(6)] * (1 + pick(2)) * 2);
+        const int64_t row = rows[pick(4)], column = columns[pick(6)], copies = 1 + pick(2);
+        const int64_t output = align(row * column * copies * 2);
         const bool has_weight = pick(3) == 0;
         layer.push_back({output, pick(4) == 0 ? align(output / (1 + pick(8)) + pick(4096)) : 0,
                          has_weight ? align(width * columns[pick(6)] * 4) : 0, pick(5) < 3,

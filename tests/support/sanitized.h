@@ -22,5 +22,10 @@ inline constexpr bool kAddressSanitizer = false;
 // Under a sanitizer a test takes five to thirty times as long. What a sanitizer finds is in the
 // code that runs, hardly in how many random cases run it, so long tests run fewer of them.
 inline constexpr bool kSanitized = kThreadSanitizer || kAddressSanitizer;
+// So many cases, of `count`; and as a share of what all cases cover, what these have to.
+template <class Count>
+constexpr Count cases(Count count) {
+  return kSanitized ? count / 8 : count;
+}
 
 }  // namespace tidemark::testing

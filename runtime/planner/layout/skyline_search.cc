@@ -53,8 +53,13 @@ int64_t SkylineSearch::pick(int64_t n) {
   return static_cast<int64_t>(random_ % static_cast<uint64_t>(n));
 }
 
+// Picks are made one by one, as compilers evaluate operands in orders of their own.
+
 // Between -most and most, most often near 0. REQUIRES: most > 0.
-int64_t SkylineSearch::noise(int64_t most) { return pick(most + 1) - pick(most + 1); }
+int64_t SkylineSearch::noise(int64_t most) {
+  const int64_t up = pick(most + 1);
+  return up - pick(most + 1);
+}
 
 void SkylineSearch::set_priorities(Weights weights, int64_t most_noise) {
   weights_ = weights;
@@ -92,10 +97,13 @@ void SkylineSearch::step(Bytes goal) {
     set_priorities({kSizeWeights[steps_ / 2], steps_ % 2 == 1}, 0);
   } else if (steps_ % 4 == 0) {
     const int64_t u = pick(kWhole + 1);
-    set_priorities({u * u / kWhole, pick(2) == 1}, kNoises[pick(std::size(kNoises))]);
+    const int64_t most_noise = kNoises[pick(std::size(kNoises))];
+    const bool in_sections = pick(2) == 1;
+    set_priorities({u * u / kWhole, in_sections}, most_noise);
   } else if (steps_ % 4 == 1) {
     Weights near = best_weights_;
-    near.size = std::min(kWhole, near.size * (768 + pick(513)) / 1024 + pick(3));
+    const int64_t scaled = near.size * (768 + pick(513)) / 1024;
+    near.size = std::min(kWhole, scaled + pick(3));
     set_priorities(near, kNoises[pick(std::size(kNoises))]);
   } else {
     shake(goal);

@@ -9,6 +9,7 @@
 #include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"
+#include "tests/support/sanitized.h"
 
 namespace tidemark::testing {
 namespace {
@@ -198,7 +199,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
   for (const char* policy : {"delta", "tide", "dtr", "msps", "lru"}) {
     const int steps = std::string_view(policy) == "tide" ? 20 : 8;
     int64_t planned = 0, carrying = 0;
-    for (uint32_t seed = 1; seed <= 12; ++seed) {
+    for (uint32_t seed = 1; seed <= (kSanitized ? 3 : 12); ++seed) {
       const auto run = [&](Bytes budget, bool plans) {
         SessionOptions options;
         options.threads = 1;

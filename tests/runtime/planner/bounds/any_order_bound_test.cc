@@ -9,6 +9,7 @@
 #include "runtime/planner/releases/release_planner.h"
 #include "runtime/schedule/simulate.h"
 #include "tests/runtime/planner/bounds/away_step.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/schedule_with_order.h"
 #include "tests/support/trace_builder.h"
 
@@ -154,7 +155,7 @@ StepTrace random_network(std::mt19937& random) {
 TEST(AnyOrderBound, IsBelowEverySchedule) {
   std::mt19937 random(3);
   int made = 0, positive = 0, tight = 0;
-  for (int seed = 0; seed < 200; ++seed) {
+  for (int seed = 0; seed < testing::cases(200); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const StepTrace trace =
         seed % 2 == 0 ? testing::random_trace(random) : random_network(random);
@@ -179,9 +180,9 @@ TEST(AnyOrderBound, IsBelowEverySchedule) {
       EXPECT_LE(bound, simulate(trace, limits, *found).time);
     }
   }
-  EXPECT_GT(made, 100);
-  EXPECT_GT(positive, 30);
-  EXPECT_GT(tight, 15);
+  EXPECT_GT(made, testing::cases(100));
+  EXPECT_GT(positive, testing::cases(30));
+  EXPECT_GT(tight, testing::cases(15));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "runtime/planner/releases/release_planner.h"
 #include "tests/runtime/planner/bounds/away_step.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner {
@@ -186,7 +187,7 @@ TEST(TimeBound, WhatIsOnlyReadHasACopy) {
 TEST(TimeBound, IsBelowEverySchedule) {
   std::mt19937 random(1);
   int planned = 0, released = 0, tight = 0;
-  for (int seed = 0; seed < 150; ++seed) {
+  for (int seed = 0; seed < testing::cases(150); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const StepTrace trace = testing::random_trace(random);
     const int64_t peak = program_order_peak(trace).count() / testing::kRecordUnit.count();
@@ -204,9 +205,9 @@ TEST(TimeBound, IsBelowEverySchedule) {
     tight += static_cast<double>(times->least.count()) >
              0.9 * static_cast<double>(found->schedule.time.count());
   }
-  EXPECT_GE(planned, 60);
-  EXPECT_GE(released, 20);
-  EXPECT_GE(tight, 8);
+  EXPECT_GE(planned, testing::cases(60));
+  EXPECT_GE(released, testing::cases(20));
+  EXPECT_GE(tight, testing::cases(8));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "runtime/planner/releases/step_simulator.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner::testing {
@@ -124,7 +125,7 @@ void check_step(const TracedStep& step, const PlanLimits& limits, const Releases
 
 TEST(RandomSimulation, WritesWhatItWentThrough) {
   Seen seen;
-  for (uint32_t seed = 1; seed <= 4000; ++seed) {
+  for (uint32_t seed = 1; seed <= cases(4000u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const TracedStep step(with_kept_sources(random_trace(random)));
@@ -133,22 +134,22 @@ TEST(RandomSimulation, WritesWhatItWentThrough) {
     check_step(step, limits, random_releases(step.table, random), seen, random);
     if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(seen.fitting, 500);
-  EXPECT_GT(seen.impossible, 100);
-  EXPECT_GT(seen.stopped, 1000);
-  EXPECT_GT(seen.away, 200);
-  EXPECT_GT(seen.again, 1000);
-  EXPECT_GT(seen.in_place, 1000);
+  EXPECT_GT(seen.fitting, cases(500));
+  EXPECT_GT(seen.impossible, cases(100));
+  EXPECT_GT(seen.stopped, cases(1000));
+  EXPECT_GT(seen.away, cases(200));
+  EXPECT_GT(seen.again, cases(1000));
+  EXPECT_GT(seen.in_place, cases(1000));
   using enum Schedule::Do;
   for (const Schedule::Do what : {kRun, kUpload, kFree, kEvict, kCopyOut, kOffload, kCopyIn}) {
-    EXPECT_GT(seen.code[what], 500) << static_cast<int>(what);
+    EXPECT_GT(seen.code[what], cases(500)) << static_cast<int>(what);
   }
 }
 
 // However slow the link is, the step takes what it takes with bytes of its own for each block.
 TEST(RandomSimulation, ParallelSafeLayoutsNeverWaitForBytes) {
   int64_t shared = 0, copies = 0;
-  for (uint32_t seed = 1; seed <= 1000; ++seed) {
+  for (uint32_t seed = 1; seed <= cases(1000u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const TracedStep step(with_kept_sources(random_trace(random)));
@@ -172,8 +173,8 @@ TEST(RandomSimulation, ParallelSafeLayoutsNeverWaitForBytes) {
     copies += simulate(step.trace, limits, safe).copied > Nanos(0);
     if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(shared, 300);
-  EXPECT_GT(copies, 300);
+  EXPECT_GT(shared, cases(300));
+  EXPECT_GT(copies, cases(300));
 }
 
 // Adds a release, removes one, or changes when one comes back.
@@ -197,7 +198,7 @@ Releases changed(Releases releases, const StepTable& step, std::mt19937& random)
 
 TEST(RandomSimulation, GoesOnFromMomentsOfThePlanSettledOn) {
   int64_t shorter = 0, settled = 0, stopped = 0;
-  for (uint32_t seed = 1; seed <= 1000; ++seed) {
+  for (uint32_t seed = 1; seed <= cases(1000u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const TracedStep step(with_kept_sources(random_trace(random)));
@@ -226,9 +227,9 @@ TEST(RandomSimulation, GoesOnFromMomentsOfThePlanSettledOn) {
                  expected.calls;
     }
   }
-  EXPECT_GT(shorter, 2000);
-  EXPECT_GT(settled, 2000);
-  EXPECT_GT(stopped, 1000);
+  EXPECT_GT(shorter, cases(2000));
+  EXPECT_GT(settled, cases(2000));
+  EXPECT_GT(stopped, cases(1000));
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST(ReleasePlanner, LeavesSpaceForForeign) {
   EXPECT_EQ(text(tight->releases), "evict 1, ");
 }
 
-constexpr int kRandomSteps = kSanitized ? 30 : 150;
+constexpr int kRandomSteps = cases(150);
 
 // A share of the step's peak without releases.
 Bytes part_of_unmanaged(const StepTrace& step, int64_t percent) {
