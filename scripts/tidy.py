@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/tidy"
 CHECKED = ("runtime", "ops", "models", "examples")
+JOINED = ("runtime/", "examples/")  # TIDEMARK_JOIN_SOURCES: names do not collide there
 TOGETHER = 12  # files at most: more of them take longer than their headers
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidemark-tidy"
 
@@ -68,6 +69,10 @@ def groups(files, kind, scratch):
     """The files in groups that compile as one file each."""
     while files:
         group = files[:TOGETHER]
+        if group[0].startswith(JOINED):
+            yield group
+            files = files[TOGETHER:]
+            continue
         # An error names the later of two colliding files; that file moves to another group.
         while len(group) > 1:
             code, said = compile_together(group, kind, scratch, "-fsyntax-only", "-ferror-limit=0")

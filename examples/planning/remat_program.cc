@@ -27,11 +27,11 @@ namespace tidemark {
 namespace {
 
 using planner::remat::LeastBudget;
+using planner::remat::PlannedRun;
 using planner::remat::Problem;
 using planner::remat::RematMethod;
 using planner::remat::RematPlan;
 using planner::remat::RematResult;
-using planner::remat::Run;
 
 // Budgets of a written problem, as shares of what keeping everything takes above fixed bytes.
 constexpr double kShares[] = {0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3};
@@ -171,7 +171,7 @@ void write_rematerialization_problem(const StepTrace& trace, const WriteRematReq
   }
   problem.name = request.name;
   check_problem(problem);
-  std::vector<Run> runs;
+  std::vector<PlannedRun> runs;
   runs.reserve(problem.nodes.size());
   for (planner::remat::NodeId i = 0; i < problem.size(); ++i) runs.push_back({i, 0});
   const int64_t keep_all = schedule_runs(problem, runs).peak;

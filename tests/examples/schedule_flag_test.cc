@@ -21,13 +21,14 @@ class ScheduleFlagTest : public testing::TrainResnet {
   void SetUp() override {
     ProgramTest::SetUp();
     const std::string costs = path("costs.json");
-    const std::string small = "--image-size 32 --batch 16 --threads 2 ";
+    const std::string small = std::string(kSmall) + "--batch 16 ";
     EXPECT_EQ(run(small + kBudget + "--steps 2 --save-costs " + costs).code, 0);
     same_but_budget_ = small + "--steps 5 --costs " + costs + " ";
     same_ = same_but_budget_ + kBudget;
   }
 
-  static constexpr const char* kBudget = "--budget 95% ";
+  static constexpr const char *kSmall = "--image-size 32 --threads 2 ",
+                              *kBudget = "--budget 95% ";
   std::string same_, same_but_budget_;
 };
 
@@ -103,13 +104,15 @@ TEST_F(ScheduleFlagTest, MistakesAreExplained) {
       {"--steps 1 --budget 60%", "the last steps ran under the policy"},
   };
   for (const auto& [flags, why] : reasons) {
-    const Result none = run(flags + (" --save-schedule " + path("none.json")));
+    const Result none =
+        run(kSmall + (flags + (" --batch 2 --save-schedule " + path("none.json"))));
     EXPECT_EQ(none.code, 2) << flags;
     EXPECT_THAT(none.error, HasSubstr(why)) << flags;
     EXPECT_THAT(none.out, HasSubstr("memory of the arena")) << "the table comes all the same";
     EXPECT_FALSE(std::filesystem::exists(folder_ / "none.json"));
   }
-  const Result packed = run("--steps 1 --save-schedule " + path("schedule.json.gz"));
+  const Result packed =
+      run(std::string(kSmall) + "--steps 1 --save-schedule " + path("schedule.json.gz"));
   EXPECT_EQ(packed.code, 2);
   EXPECT_THAT(packed.error, HasSubstr("would not be compressed; leave out .gz"));
 }

@@ -116,7 +116,7 @@ inline Problem random_training(uint64_t seed, int count, const TrainingFeatures&
 
 // The peak of the listed order with the first variants, riders left out.
 inline int64_t keep_all(const Problem& problem) {
-  std::vector<Run> runs;
+  std::vector<PlannedRun> runs;
   for (NodeId i = 0; i < problem.size(); ++i) {
     if (problem.nodes[i].rider_of == kNoNode) runs.push_back({i, 0});
   }
