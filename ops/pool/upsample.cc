@@ -14,7 +14,7 @@ std::vector<TensorMeta> infer_resized(const char* name, const OpQuery& query) {
   Shape shape = query.inputs[0].shape;
   check_fits(name, query, shape.rank() == 4 || shape.rank() == 5,
              "the input must have 4 or 5 dimensions");
-  const int64_t* const extents = query.attr<UpsampleAttrs>().extents + 5 - shape.rank();
+  const int64_t* const extents = query.attr<UpsampleAttrs>().extents + (5 - shape.rank());
   for (size_t axis = 1; axis + 1 < shape.rank(); ++axis) {
     const int64_t extent = extents[axis - 1];
     check_fits(name, query, extent >= 1 && std::max(extent, shape[axis]) <= kMaxCells,
@@ -56,7 +56,7 @@ Tensor run(const Tensor& x_in, const UpsampleAttrs& attrs) {
   Tensor y = dispatch1(kUpsample, {x}, attrs);
   UpsampleAttrs grad_attrs = attrs;
   std::copy(x.shape().begin() + 1, x.shape().end() - 1,
-            grad_attrs.extents + 5 - x.shape().rank());
+            grad_attrs.extents + (5 - x.shape().rank()));
   record("upsample", {x}, std::span(&y, 1),
          [grad_attrs](std::span<const Tensor> gys, std::span<Tensor> grads,
                       std::span<const bool> wanted) {
@@ -98,7 +98,7 @@ UpsampleGrid upsample_grid(const OpQuery& query, bool gradient) {
 Tensor upsample_to(const Tensor& x, const Shape& extents, Interpolation interpolation) {
   check_sizes(x, extents);
   UpsampleAttrs attrs{.interpolation = interpolation};
-  std::copy(extents.begin(), extents.end(), attrs.extents + 3 - extents.rank());
+  std::copy(extents.begin(), extents.end(), attrs.extents + (3 - extents.rank()));
   return run(x, attrs);
 }
 
