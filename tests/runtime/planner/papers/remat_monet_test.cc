@@ -10,6 +10,7 @@
 #include "runtime/planner/papers/remat/solved_program.h"
 #include "tests/runtime/planner/papers/solvers.h"
 #include "tests/runtime/planner/papers/training_problems.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/usage_error.h"
 
 namespace tidemark::planner::remat {
@@ -54,7 +55,7 @@ void compare_with_enumeration(const Problem& problem, bool and_any_order,
 
 TEST(Monet, EqualsEnumeration) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
-  for (uint64_t seed = 0; seed < 12; ++seed) {
+  for (uint64_t seed = 0; seed < (tidemark::testing::kSanitized ? 2 : 12); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     compare_with_enumeration(random_training(seed, 3 + static_cast<int>(seed % 2), {}),
                              seed % 2 == 0);
@@ -87,7 +88,7 @@ TEST(Monet, EqualsEnumerationWithEachFeature) {
       only({&Features::sign_bits, &Features::choices}),
       only({&Features::skips, &Features::sign_bits, &Features::later_runs})};
   for (size_t f = 0; f < std::size(features); ++f) {
-    for (uint64_t seed = 50; seed < 53; ++seed) {
+    for (uint64_t seed = 50; seed < (tidemark::testing::kSanitized ? 51 : 53); ++seed) {
       SCOPED_TRACE("features " + std::to_string(f) + ", seed " + std::to_string(seed));
       compare_with_enumeration(random_training(seed, 4, features[f]), false);
     }

@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 
+#include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner::testing {
@@ -456,7 +457,7 @@ TEST(ReleaseDraft, FindsWhenWhatIsCarriedMayBeAway) {
 
 TEST(ReleaseDraft, OfRandomStepsIsWhatItSays) {
   Seen seen;
-  for (uint32_t seed = 1; seed <= 2000; ++seed) {
+  for (uint32_t seed = 1; seed <= cases(2000u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const StepTable step(random_trace(random));
@@ -474,12 +475,12 @@ TEST(ReleaseDraft, OfRandomStepsIsWhatItSays) {
     ASSERT_EQ(describe(again), describe(plan));
     if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(seen.evictions, 1000);
-  EXPECT_GT(seen.copies, 300);
-  EXPECT_GT(seen.over_the_end, 50);
-  EXPECT_GT(seen.to_the_end, 20);
-  EXPECT_GT(seen.exact, 1500);
-  EXPECT_GT(seen.fitting, 300);
+  EXPECT_GT(seen.evictions, cases(1000));
+  EXPECT_GT(seen.copies, cases(300));
+  EXPECT_GT(seen.over_the_end, cases(50));
+  EXPECT_GT(seen.to_the_end, cases(20));
+  EXPECT_GT(seen.exact, cases(1500));
+  EXPECT_GT(seen.fitting, cases(300));
 }
 
 }  // namespace
