@@ -65,7 +65,8 @@ fi
 cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug \
   -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" -DTIDEMARK_FUZZ=ON \
   -DTIDEMARK_SANITIZE=address,undefined,fuzzer-no-link \
-  -DTIDEMARK_BUILD_EXAMPLES=OFF -DTIDEMARK_BUILD_BENCHMARKS=OFF -DTIDEMARK_CUDA=OFF
+  -DTIDEMARK_BUILD_EXAMPLES=OFF -DTIDEMARK_BUILD_BENCHMARKS=OFF -DTIDEMARK_CUDA=OFF \
+  -DTIDEMARK_JOIN_SOURCES=ON
 cmake --build "$build" --target fuzzers
 
 for fuzzer in "${fuzzers[@]}"; do
