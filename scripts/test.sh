@@ -64,9 +64,9 @@ if [[ $strict == yes && $preset == release ]]; then configure+=(-DTIDEMARK_CUDA=
 cmake --preset "$preset" "${configure[@]}"
 cmake --build --preset "$preset" --parallel "$(nproc)" --target "${targets[@]}"
 
-# ThreadSanitizer cannot place its shadow memory when the kernel spreads mappings widely.
+# Sanitizers cannot place their shadow memory when the kernel spreads mappings widely.
 run=()
-if [[ $preset == tsan ]] && setarch "$(uname -m)" --addr-no-randomize true 2> /dev/null; then
+if [[ $preset != release ]] && setarch "$(uname -m)" --addr-no-randomize true 2> /dev/null; then
   run=(setarch "$(uname -m)" --addr-no-randomize)
 fi
 exec "${run[@]}" ctest --preset "$preset" --parallel "$(nproc)" "${select[@]}" "${exclude[@]}" "$@"
