@@ -31,6 +31,11 @@ class ScheduleWriter {
   }
 
   void add(Do what, uint32_t subject, Nanos issued, bool again = false) {
+    std::erase_if(copies_, [&](const auto& copy) {
+      if (copy.first > issued) return false;
+      result_.pinned[copy.second].end = now();
+      return true;
+    });
     result_.issued.push_back(issued);
     result_.schedule.code.push_back(
         {.what = what, .again = again, .subject = subject, .first_block = block_count()});
@@ -50,13 +55,14 @@ class ScheduleWriter {
   }
   // Ends a block: its space may be reused after the last instruction added.
   void end(uint32_t block) { result_.schedule.blocks[block].end = now(); }
-  // From the next instruction on until unpin(), the block must not move, or only after waiting
-  // for the copy that ends at `until`. Returns the pin's number.
-  uint32_t pin(uint32_t block, std::optional<Nanos> until = {}) {
-    result_.pinned.push_back({block, now(), kOpen, until});
-    return static_cast<uint32_t>(result_.pinned.size()) - 1;
+  // From the next instruction on, the block must not move.
+  void pin(uint32_t block) { result_.pinned.push_back({block, now(), kOpen, {}}); }
+  // The same until instructions are issued at `end`, or only after waiting for it: the last
+  // instruction added has begun a copy of the block, which ends then.
+  void pin_copy(uint32_t block, Nanos end) {
+    copies_.emplace_back(end, result_.pinned.size());
+    result_.pinned.push_back({block, now(), kOpen, end});
   }
-  void unpin(uint32_t pin) { result_.pinned[pin].end = now(); }
 
   uint32_t block_of(uint32_t storage) const { return block_of_[storage]; }
   uint32_t now() const { return static_cast<uint32_t>(result_.schedule.code.size()); }
@@ -75,7 +81,8 @@ class ScheduleWriter {
 
   const StepTrace* trace_;
   UnplacedSchedule result_;
-  std::vector<uint32_t> block_of_;  // by storage: its last block
+  std::vector<uint32_t> block_of_;                // by storage: its last block
+  std::vector<std::pair<Nanos, size_t>> copies_;  // under way: their ends and pins
 };
 
 }  // namespace tidemark::planner

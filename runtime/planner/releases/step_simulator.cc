@@ -653,7 +653,6 @@ StepSimulator::Outcome StepSimulator::write(const std::vector<PlannedRelease>& r
   ScheduleWriter writer(trace_);
   writer_ = &writer;
   foreign_ = foreign;
-  under_way_.clear();
   const Outcome outcome = run(releases);
   run_ops_before(calls_);
   release_copied();
@@ -684,7 +683,6 @@ void StepSimulator::write_begin(const std::vector<Bytes>& foreign) {
 }
 
 void StepSimulator::write_run(uint32_t call, bool again, uint32_t overwritten) {
-  unpin_done();
   const uint32_t op = step_.calls[call].op;
   writer_->add(Do::kRun, op, outcome_.time, again);
   if (overwritten != kNone) writer_->overwrite(overwritten);
@@ -700,24 +698,12 @@ void StepSimulator::write_run(uint32_t call, bool again, uint32_t overwritten) {
 }
 
 void StepSimulator::add(Do what, uint32_t item) {
-  if (!writer_) return;
-  unpin_done();
-  writer_->add(what, item, outcome_.time);
-}
-
-void StepSimulator::unpin_done() {
-  std::erase_if(under_way_, [&](const auto& copy) {
-    if (copy.first > outcome_.time) return false;
-    writer_->unpin(copy.second);
-    return true;
-  });
+  if (writer_) writer_->add(what, item, outcome_.time);
 }
 
 // Pins the block of a copy, begun by the instruction added last, until the item is ready.
 void StepSimulator::pin_copy(uint32_t item) {
-  if (!writer_) return;
-  const Nanos ready = items_[item].ready;
-  under_way_.emplace_back(ready, writer_->pin(writer_->block_of(item), ready));
+  if (writer_) writer_->pin_copy(writer_->block_of(item), items_[item].ready);
 }
 
 }  // namespace tidemark::planner

@@ -147,7 +147,6 @@ class StepSimulator {
   void write_begin(const std::vector<Bytes>& foreign);
   void write_run(uint32_t call, bool again, uint32_t overwritten);
   void add(Do what, uint32_t item);
-  void unpin_done();
   void pin_copy(uint32_t item);
 
   const StepTrace& trace_;
@@ -205,7 +204,6 @@ class StepSimulator {
   uint32_t parts_after_ = 0;  // the call after which this plan differs from that one
   // The schedule being written.
   ScheduleWriter* writer_ = nullptr;
-  std::vector<std::pair<Nanos, uint32_t>> under_way_;  // end of each copy; its pin
   std::vector<Bytes> foreign_;
   uint32_t foreign_block_ = 0;
 };
