@@ -219,7 +219,6 @@ void add_norm(int64_t n, int64_t extent, int64_t channels) {
       BatchNormGradAttrs{eps, 3, 0});
   add("silu/" + layer, kSilu, {x}, Attrs());
   add("silu_grad/" + layer, kSiluGrad, {x, x}, Attrs());
-  add("relu_mask/" + layer, kReluMask, {x, x}, Attrs());
   add("relu/" + layer, kRelu, {x}, Attrs());
   const Shape signs{(x.elements() + kSignsPerWord - 1) / kSignsPerWord};
   add("relu_grad/" + layer, kReluGrad, {x, signs}, Attrs(), {DType::kFloat32, DType::kInt32});

@@ -635,8 +635,8 @@ int run(int argc, char** argv) {
   app.add_flag(
          "--same-bit-variants", flags.variants,
          "Add backward operators that read other values to the same bits, as MONeT selects "
-         "them: ReLU's gradient from its input or from signs, max pooling's from its input. "
-         "For planning alone: no session runs them")
+         "them: the gradients of ReLU6 and max pooling from their inputs. For planning alone: "
+         "no session runs them")
       ->needs(write_remat);
   app.add_flag("--no-workspace", flags.no_workspace,
                "Count no operator's workspace, as Checkmate does")

@@ -7,12 +7,13 @@
 #include "ops/view/contiguous.h"
 
 namespace tidemark {
-namespace {
 
 TensorMeta signs_of(const Shape& shape) {
   const int64_t words = (shape.elements() + kSignsPerWord - 1) / kSignsPerWord;
   return TensorMeta::contiguous(DType::kInt32, {words});
 }
+
+namespace {
 
 // Input 0, which must be contiguous.
 TensorMeta check_values(const OpQuery& query, const char* op, size_t inputs) {

@@ -1,4 +1,5 @@
-// y = max(x, 0); dx = g where y > 0, else 0. NaN stays NaN and has no gradient.
+// y = max(x, 0); dx = g where y > 0, else 0. NaN stays NaN and has no gradient. Batch norm with
+// a residual (ops/norm) ends in the same ReLU, with the same signs and gradient.
 //
 // x float32 or bfloat16 -> y contiguous, of x's shape and type, and signs: int32 (ceil(elements
 // / 32)), bit j of word w set where y > 0 at element 32 w + j, in row-major order; bits beyond
@@ -23,5 +24,7 @@ extern const OpDef kRelu;      // x, contiguous -> y, signs
 extern const OpDef kReluGrad;  // g, contiguous, and signs -> dx
 
 inline constexpr int64_t kSignsPerWord = 32;
+// Of a tensor of this shape.
+TensorMeta signs_of(const Shape& shape);
 
 }  // namespace tidemark

@@ -4,6 +4,7 @@
 #include "ops/elementwise/functors.h"
 #include "ops/elementwise/kernels.h"
 #include "ops/elementwise/relu.h"
+#include "ops/elementwise/sign_words.h"
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/visit_dtype.h"
@@ -17,18 +18,13 @@ TIDEMARK_INLINE void forward_of(const T* x, T* y, uint32_t* signs, int64_t n) {
   for (int64_t word = 0; word * kSignsPerWord < n; ++word) {
     const int64_t at = word * kSignsPerWord;
     const auto count = static_cast<int>(n - at < kSignsPerWord ? n - at : kSignsPerWord);
-    uint32_t bits = 0;
+    signs[word] = sign_word(x + at, count);
     if (count == kSignsPerWord) {
-      for (int j = 0; j < kSignsPerWord; ++j) bits |= uint32_t{x[at + j] > 0} << j;
       TIDEMARK_INDEPENDENT_ITERATIONS
       for (int j = 0; j < kSignsPerWord; ++j) y[at + j] = Relu()(x[at + j]);
     } else {
-      for (int j = 0; j < count; ++j) {
-        bits |= uint32_t{x[at + j] > 0} << j;
-        y[at + j] = Relu()(x[at + j]);
-      }
+      for (int j = 0; j < count; ++j) y[at + j] = Relu()(x[at + j]);
     }
-    signs[word] = bits;
   }
 }
 template <class T>

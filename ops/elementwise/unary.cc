@@ -81,7 +81,6 @@ TIDEMARK_FLOATS(kScale, "scale", 1, Scale);
 TIDEMARK_FLOATS(kNeg, "neg", 1, Neg);
 TIDEMARK_FLOAT(kAbs, "abs", 1, Abs);
 TIDEMARK_FLOAT_GRAD(kAbsGrad, "abs_grad", 1, AbsGrad);
-TIDEMARK_FLOATS_GRAD(kReluMask, "relu_mask", 1, ReluGrad);
 TIDEMARK_FLOAT(kExp, "exp", 20, Exp);
 TIDEMARK_FLOAT(kLog, "log", 20, Log);
 TIDEMARK_FLOAT(kSqrt, "sqrt", 4, Sqrt);

@@ -26,7 +26,6 @@ extern const OpDef kScale;
 extern const OpDef kNeg;
 extern const OpDef kAbs;
 extern const OpDef kAbsGrad;
-extern const OpDef kReluMask;  // g, y -> g where y > 0, else 0: of a ReLU within an operator
 extern const OpDef kExp;
 extern const OpDef kLog;
 extern const OpDef kSqrt;

@@ -15,7 +15,6 @@ void register_unary_cuda() {
   set(kNeg, map_floats_cuda<Neg, 1>);
   set(kAbs, map_cuda<Abs, float, float>);
   set(kAbsGrad, map_cuda<AbsGrad, float, float, float>);
-  set(kReluMask, map_floats_cuda<ReluGrad, 2>);
   set(kExp, map_cuda<Exp, float, float>);
   set(kLog, map_cuda<Log, float, float>);
   set(kSqrt, map_cuda<Sqrt, float, float>);

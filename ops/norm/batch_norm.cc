@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/autograd/autograd.h"
-#include "ops/elementwise/unary.h"
+#include "ops/elementwise/relu.h"
 #include "ops/registry/dispatch.h"
 #include "ops/shapes/check.h"
 #include "ops/view/contiguous.h"
@@ -48,7 +48,9 @@ std::vector<TensorMeta> infer_batch_norm(const OpQuery& query) {
              "the residual must have the input's shape");
   check_fits(kName, query, !residual || f == Activation::kReLU, "a residual needs a ReLU");
   check_fits(kName, query, attrs.eps >= 0, "eps must not be negative");
-  return {TensorMeta::contiguous(dtype, x)};
+  std::vector<TensorMeta> outputs{TensorMeta::contiguous(dtype, x)};
+  if (residual) outputs.push_back(signs_of(x));
+  return outputs;
 }
 
 std::vector<TensorMeta> infer_batch_norm_grad(const OpQuery& query) {
@@ -90,8 +92,8 @@ OpCost cost_batch_norm_grad(const OpQuery& query) {
 // The tensors that a call saves for its gradient.
 struct BatchNormSaved {
   Saved x, gamma, mean, var;
-  std::optional<Saved> beta{};  // for an activation
-  std::optional<Saved> y{};     // for a ReLU after a residual addition
+  std::optional<Saved> beta{};   // for an activation
+  std::optional<Saved> signs{};  // for a ReLU after a residual addition
 };
 
 // Gradients of x, gamma, beta and the residual; `frozen` as in BatchNormGradAttrs.
@@ -99,11 +101,9 @@ GradFn batch_norm_gradient(BatchNormSaved saved, const BatchNormGradAttrs& attrs
   return [saved = std::move(saved), attrs](std::span<Tensor> gys, std::span<Tensor> grads,
                                            std::span<const bool> wanted) mutable {
     Tensor g = contiguous(std::exchange(gys[0], {}));
-    if (saved.y) {
-      // y and its gradient are freed before x is read.
-      const Tensor y = saved.y->get();
-      saved.y.reset();
-      g = dispatch1(kReluMask, {g, y});
+    if (saved.signs) {
+      g = dispatch1(kReluGrad, {g, saved.signs->get()});
+      saved.signs.reset();
       if (wanted[3]) grads[3] = g;
     }
     std::vector<Tensor> inputs{saved.x.get(), g, saved.gamma.get(), saved.mean.get(),
@@ -130,14 +130,15 @@ Operands operands_of(const Tensor& x, const Tensor& gamma, const Tensor& beta,
 Tensor normalise(const char* name, const Operands& in, const Tensor& mean, const Tensor& var,
                  const BatchNormAttrs& attrs, bool frozen) {
   const auto& [x, gamma, beta, residual] = in;
-  Tensor y = residual.defined()
-                 ? dispatch1(kBatchNorm, {x, gamma, beta, mean, var, residual}, attrs)
-                 : dispatch1(kBatchNorm, {x, gamma, beta, mean, var}, attrs);
+  std::vector<Tensor> inputs{x, gamma, beta, mean, var};
+  if (residual.defined()) inputs.push_back(residual);
+  const std::vector<Tensor> made = dispatch(kBatchNorm, inputs, attrs);
+  Tensor y = made[0];
   if (needs_grad({x, gamma, beta, residual})) {
     BatchNormSaved saved{Saved(x), Saved(gamma), Saved(mean), Saved(var)};
     BatchNormGradAttrs grad{attrs.eps, attrs.activation, frozen};
     if (residual.defined()) {
-      saved.y = Saved(y);
+      saved.signs = Saved(made[1]);
       grad.activation = 0;
     } else if (attrs.activation != 0) {
       saved.beta = Saved(beta);

@@ -7,7 +7,8 @@
 //
 // x (..., C), gamma (C), beta (C)[, residual like x] -> y like x, mean (C), var (C). x and
 // tensors like it are float32 or bfloat16. Everything per channel is float32, and the
-// computation uses float32.
+// computation uses float32. With a residual also the signs of y, an element's bit each
+// (ops/elementwise/relu.h).
 //
 // Two operators: one for mean and var, one for y. Mean and var are small and stay, so making y
 // again takes one pass over x, not two. Both are pure: a separate operator updates the running
@@ -18,10 +19,10 @@
 //   gx = gamma * inv * (g - gbeta / M - (x - mean) * inv * ggamma / M)
 // With given statistics (inference), which get no gradient: gx = gamma * inv * g.
 // Saved: x, mean, var and gamma; for an activation also beta, because f' is recomputed from x;
-// for ReLU after a residual, y instead of beta. No mask and nothing between the normalisation
-// and f is stored, and the next layer keeps y anyway. For ReLU after a residual, a separate
-// operator computes g, which is itself the residual's gradient. Thus no operator works on more
-// than three tensors of x's size at once.
+// for ReLU after a residual, the signs of y instead. Nothing between the normalisation and f is
+// stored. For ReLU after a residual, ReLU's own gradient computes g, which is itself the
+// residual's gradient. Thus no operator works on more than three tensors of x's size at once,
+// and y may be freed once the next layer's gradients have been computed.
 //
 // Source: Ioffe and Szegedy, Batch Normalization, 2015, algorithm 1 and section 3.
 #pragma once
@@ -59,7 +60,7 @@ struct BatchNormGradAttrs {
 };
 
 extern const OpDef kBatchMoments;   // x -> mean, var
-extern const OpDef kBatchNorm;      // x, gamma, beta, mean, var[, residual] -> y
+extern const OpDef kBatchNorm;      // x, gamma, beta, mean, var[, residual] -> y[, signs]
 extern const OpDef kBatchNormGrad;  // x, gy, gamma, mean, var[, beta] -> gx, ggamma, gbeta
 
 PreparedKernel prepare_batch_moments_cpu(const OpQuery& query);

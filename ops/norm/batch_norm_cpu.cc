@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
+#include "ops/elementwise/relu.h"
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/visit_dtype.h"
 #include "ops/norm/batch_norm.h"
@@ -108,7 +110,8 @@ void moments(const Plan& plan, const T* x, std::byte* workspace, float* mean, fl
 template <class T>
 void normalise(const KernelArgs& args) {
   const auto& attrs = args.attr<BatchNormAttrs>();
-  const ActivatedLoops<T>& loops = batch_norm_loops<T>().with(Activation{attrs.activation});
+  const BatchNormLoops<T>& all = batch_norm_loops<T>();
+  const ActivatedLoops<T>& loops = all.with(Activation{attrs.activation});
   const int64_t channels = args.input_metas[0].shape.back();
   const int64_t rows = args.input_metas[0].shape.elements() / channels;
   const T* x = args.in<T>(0);
@@ -118,12 +121,27 @@ void normalise(const KernelArgs& args) {
   float* shift = scale + channels;
   fold_batch_norm(channels, attrs.eps, args.in<float>(1), args.in<float>(2), args.in<float>(3),
                   args.in<float>(4), scale, shift);
-  const int64_t grain = std::max<int64_t>(1, kSerialElements / channels);
-  parallel_chunks(rows, grain, [&](int64_t begin, int64_t end) {
+  const auto affine = [&](int64_t begin, int64_t end) {
     const int64_t at = begin * channels;
     loops.affine(x + at, scale, shift, residual ? residual + at : nullptr, y + at, end - begin,
                  channels);
-  });
+  };
+  const int64_t grain = std::max<int64_t>(1, kSerialElements / channels);
+  if (!residual) return parallel_chunks(rows, grain, affine);
+  // Signs are read off y while it is in the cache, from blocks of rows that fill whole words.
+  auto* signs = args.out<uint32_t>(1);
+  const int64_t whole = kSignsPerWord / std::gcd(kSignsPerWord, channels);
+  const int64_t step = std::max(block_rows(channels) / 4 / whole, int64_t{1}) * whole;
+  parallel_chunks((rows + step - 1) / step, std::max<int64_t>(1, grain / step),
+                  [&](int64_t first, int64_t last) {
+                    for (int64_t row = first * step; row < std::min(last * step, rows);
+                         row += step) {
+                      const int64_t end = std::min(row + step, rows);
+                      affine(row, end);
+                      all.signs(y + row * channels, (end - row) * channels,
+                                signs + row * channels / kSignsPerWord);
+                    }
+                  });
 }
 
 template <class T>

@@ -2,8 +2,10 @@
 // once, backward reads x and gy twice, in 16-byte vectors where C allows.
 #include <cmath>
 
+#include "ops/elementwise/relu.h"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/device_math_cuda.cuh"
+#include "ops/kernels/launch_cuda.cuh"
 #include "ops/kernels/visit_dtype.h"
 #include "ops/norm/batch_norm.h"
 #include "ops/norm/stretches_cuda.cuh"
@@ -104,30 +106,64 @@ struct TwoPacks {
   FloatPack<kWidth> x, other;
 };
 
-// y = f(x * scale + shift [+ residual]); NaN stays NaN.
+// y = f(x * scale + shift); NaN stays NaN.
 template <int kWidth, class T, Activation f>
 __global__ void __launch_bounds__(kThreads)
-    affine_kernel(ColumnTiles tiles, const T* x, Folded folded, const T* residual, T* y) {
+    affine_kernel(ColumnTiles tiles, const T* x, Folded folded, T* y) {
   const auto place = tiles.place(blockIdx.x, threadIdx.x);
   if (place.column >= tiles.columns) return;
   const auto scale = load_pack<kWidth>(folded.scale + place.column);
   const auto shift = load_pack<kWidth>(folded.shift + place.column);
   const auto load = [&](int64_t r) {
-    const int64_t at = r * tiles.columns + place.column;
-    TwoPacks<kWidth> packs{load_pack<kWidth>(x + at), {}};
-    if (residual) packs.other = load_pack<kWidth>(residual + at);
-    return packs;
+    return load_pack<kWidth>(x + r * tiles.columns + place.column);
   };
-  for_rows<2>(place, load, [&](int64_t r, const TwoPacks<kWidth>& packs) {
+  for_rows<2>(place, load, [&](int64_t r, const FloatPack<kWidth>& pack) {
     FloatPack<kWidth> out;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      float value = packs.x.v[i] * scale.v[i] + shift.v[i];
-      if (residual) value += packs.other.v[i];
-      out.v[i] = activate<f, DeviceMath>(value);
+      out.v[i] = activate<f, DeviceMath>(pack.v[i] * scale.v[i] + shift.v[i]);
     }
     store_pack<kWidth>(y + r * tiles.columns + place.column, out);
   });
+}
+
+// y = max(x * scale + shift + residual, 0) and y's signs. As in relu_cuda.cu, a thread takes
+// eight elements, whose signs are a byte. kWidth 4: the channels are a multiple of it.
+constexpr int kEach = 8;
+
+template <int kWidth, class T>
+__global__ void __launch_bounds__(kLaunchThreads)
+    residual_kernel(int64_t elements, int64_t threads, int64_t channels, const T* x,
+                    Folded folded, const T* residual, T* y, uint8_t* signs) {
+  const int64_t thread = thread_index();
+  if (thread >= threads) return;
+  const int64_t begin = thread * kEach;
+  // A 64-bit remainder takes several times as long.
+  int64_t column = elements <= int64_t{1} << 32
+                       ? static_cast<uint32_t>(begin) % static_cast<uint32_t>(channels)
+                       : begin % channels;
+  unsigned bits = 0;
+#pragma unroll
+  for (int first = 0; first < kEach; first += kWidth) {
+    const int64_t at = begin + first;
+    if (at >= elements) break;
+    const auto scale = load_pack<kWidth>(folded.scale + column);
+    const auto shift = load_pack<kWidth>(folded.shift + column);
+    auto pack = load_pack<kWidth>(x + at);
+    const auto added = load_pack<kWidth>(residual + at);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      float value = pack.v[i] * scale.v[i] + shift.v[i];
+      value += added.v[i];
+      const T stored = T(activate<Activation::kReLU, DeviceMath>(value));
+      pack.v[i] = stored;
+      bits |= static_cast<unsigned>(stored > 0) << (first + i);
+    }
+    store_pack<kWidth>(y + at, pack);
+    column += kWidth;
+    if (column >= channels) column -= channels;
+  }
+  signs[thread] = static_cast<uint8_t>(bits);
 }
 
 template <class T>
@@ -286,18 +322,30 @@ PreparedKernel moments(const OpQuery& query) {
           }};
 }
 
+template <class T>
+void run_residual(const Layout& layout, const KernelArgs& args, const Folded& folded) {
+  const int64_t channels = layout.tiles.columns, elements = layout.tiles.rows * channels;
+  const int64_t threads = args.output_metas[1].shape.elements() * (kSignsPerWord / kEach);
+  launch(args, threads, layout.tiles.width == 4 ? residual_kernel<4, T> : residual_kernel<1, T>,
+         elements, threads, channels, args.in<T>(0), folded, args.in<T>(5), args.out<T>(0),
+         args.out<uint8_t>(1));
+}
+
 template <class T, Activation f>
 PreparedKernel normalise(const OpQuery& query) {
   const Layout layout(query, 0, 2);
   return {layout.workspace,
           [layout, attrs = query.attr<BatchNormAttrs>()](const KernelArgs& args) {
-            const T* residual = args.inputs.size() == 6 ? args.in<T>(5) : nullptr;
+            const bool residual = args.inputs.size() == 6;
             const Folded folded{layout.row(args, 0), layout.row(args, 1)};
             launch(args, layout.tiles.columns, fold_kernel, layout.tiles.columns, attrs.eps,
                    args.in<float>(1), args.in<float>(2), args.in<float>(3), args.in<float>(4),
                    folded);
+            if constexpr (f == Activation::kReLU) {
+              if (residual) return run_residual<T>(layout, args, folded);
+            }
             layout.run(args, affine_kernel<4, T, f>, affine_kernel<1, T, f>, args.in<T>(0),
-                       folded, residual, args.out<T>(0));
+                       folded, args.out<T>(0));
           }};
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/elementwise/sign_words.h"
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel_for.h"
 #include "ops/kernels/vector_math.h"
@@ -39,6 +40,13 @@ TIDEMARK_INLINE void moments_of(const T* __restrict x, int64_t rows, int64_t cha
       const float d = x[r * channels + c] - mean[c];
       squares[c] += d * d;
     }
+  }
+}
+
+template <class T>
+TIDEMARK_INLINE void signs_of(const T* y, int64_t n, uint32_t* __restrict signs) {
+  for (int64_t at = 0; at < n; at += kSignsPerWord) {
+    *signs++ = sign_word(y + at, n - at < kSignsPerWord ? n - at : kSignsPerWord);
   }
 }
 
@@ -124,6 +132,10 @@ TIDEMARK_INLINE void grad_apply_of(const T* x, const T* gy, const GradChannels& 
                                     float* squares) {                                         \
       moments_of(x, rows, channels, mean, squares);                                           \
     }                                                                                         \
+    template <class T>                                                                        \
+    __VA_ARGS__ static void signs(const T* y, int64_t n, uint32_t* out) {                     \
+      signs_of(y, n, out);                                                                    \
+    }                                                                                         \
     template <Activation f, class T>                                                          \
     __VA_ARGS__ static void affine(const T* x, const float* scale, const float* shift,        \
                                    const T* residual, T* y, int64_t rows, int64_t channels) { \
@@ -147,6 +159,7 @@ TIDEMARK_INLINE void grad_apply_of(const T* x, const T* gy, const GradChannels& 
     template <class T>                                                                        \
     static constexpr BatchNormLoops<T> table() {                                              \
       return {moments<T>,                                                                     \
+              signs<T>,                                                                       \
               {with<Activation::kNone, T>(), with<Activation::kReLU, T>(),                    \
                with<Activation::kReLU6, T>(), with<Activation::kSiLU, T>()}};                 \
     }                                                                                         \

@@ -51,6 +51,8 @@ template <class T>
 struct BatchNormLoops {
   // Means of a block of rows, and sums of squared distances from those means.
   void (*moments)(const T* x, int64_t rows, int64_t channels, float* mean, float* squares);
+  // Of `n` elements, the first of which begins a word (elementwise/relu.h).
+  void (*signs)(const T* y, int64_t n, uint32_t* signs);
   std::array<ActivatedLoops<T>, 4> by_activation;
 
   const ActivatedLoops<T>& with(Activation f) const {

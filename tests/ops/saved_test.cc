@@ -87,7 +87,7 @@ TEST_F(SavedTest, OfAResidualLayerOnlyTheInputIsLeftForTheNormalisation) {
     return scale(out, 3);
   }();
   const auto see = [&](std::string_view name, const Recipe& call) {
-    if (name == "relu_mask") gradient = call.inputs.front().storage.get();
+    if (name == "relu_grad") gradient = call.inputs.front().storage.get();
     EXPECT_FALSE(name == "batch_norm_grad" && (in_use(output) || in_use(gradient)));
   };
   EXPECT_EQ(count_calls(y, "batch_norm_grad", see), 1);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
-#include "ops/elementwise/unary.h"
+#include "ops/elementwise/relu.h"
 #include "ops/norm/running_stats.h"
 #include "ops/registry/dispatch.h"
 #include "ops/view/contiguous.h"
@@ -117,19 +118,18 @@ class BatchNorm : public ::testing::TestWithParam<Case> {
     if (c.residual) inputs.push_back(residual);
     return inputs;
   }
-  // y, mean, var
-  std::vector<Array> forward() const {
-    const auto moments = run_kernel(kBatchMoments, {x}, {}, c.threads);
-    return {run_kernel(kBatchNorm, with_residual({x, gamma, beta, moments[0], moments[1]}),
-                       attrs, c.threads)[0],
-            moments[0], moments[1]};
+  // y and its signs
+  KernelRun normalise(const Array& mean, const Array& var) const {
+    return run_kernel(kBatchNorm, with_residual({x, gamma, beta, mean, var}), attrs, c.threads);
   }
   // The residual's gradient, or what there is in its place.
-  Array masked(const Array& y) const {
-    return c.residual ? run_kernel(kReluMask, {gy, y}, {}, c.threads)[0] : gy;
+  Array masked(const KernelRun& y) const {
+    if (!c.residual) return gy;
+    return run_kernel(kReluGrad, {gy, y[1]}, {}, c.threads,
+                      {DType::kFloat32, DType::kInt32})[0];
   }
-  testing::KernelRun backward(const Array& y, const Array& mean, const Array& var,
-                              bool frozen = false) const {
+  KernelRun backward(const KernelRun& y, const Array& mean, const Array& var,
+                     bool frozen = false) const {
     const int64_t f = c.residual ? 0 : attrs.activation;
     std::vector<Array> inputs{x, masked(y), gamma, mean, var};
     if (f != 0) inputs.push_back(beta);
@@ -139,40 +139,55 @@ class BatchNorm : public ::testing::TestWithParam<Case> {
 
 TEST_P(BatchNorm, AgreesWithTheDefinition) {
   const Reference reference(c, x, gamma, beta, residual, gy);
-  const auto y = forward();
+  const auto moments = run_kernel(kBatchMoments, {x}, {}, c.threads);
+  const auto y = normalise(moments[0], moments[1]);
   expect_near(y[0], reference.y, 1e-5, "y");
-  expect_near(y[1], reference.mean, 1e-6, "mean");
-  expect_near(y[2], reference.var, 1e-6, "var");
-  const auto grad = backward(y[0], y[1], y[2]);
+  expect_near(moments[0], reference.mean, 1e-6, "mean");
+  expect_near(moments[1], reference.var, 1e-6, "var");
+  const auto grad = backward(y, moments[0], moments[1]);
   expect_near(grad[0], reference.gx, 2e-5, "gx");
   expect_near(grad[1], reference.ggamma, 1e-5, "ggamma");
   expect_near(grad[2], reference.gbeta, 1e-5, "gbeta");
-  if (c.residual) expect_near(masked(y[0]), reference.gresidual, 0, "gresidual");
+  if (c.residual) expect_near(masked(y), reference.gresidual, 0, "gresidual");
 }
 
 TEST_P(BatchNorm, InferenceUsesTheGivenStatistics) {
   const Array mean = Array::random(channels, 6), var = Array::random(channels, 7, 0.5, 2);
   const Reference reference(c, x, gamma, beta, residual, gy, &mean, &var);
-  const auto y =
-      run_kernel(kBatchNorm, with_residual({x, gamma, beta, mean, var}), attrs, c.threads);
+  const auto y = normalise(mean, var);
   expect_near(y[0], reference.y, 1e-5, "y");
-  const auto grad = backward(y[0], mean, var, true);
+  const auto grad = backward(y, mean, var, true);
   expect_near(grad[0], reference.gx, 1e-5, "gx");
   expect_near(grad[1], reference.ggamma, 1e-5, "ggamma");
   expect_near(grad[2], reference.gbeta, 1e-5, "gbeta");
 }
 
 TEST_P(BatchNorm, RepeatsToTheBit) {
-  const auto y = forward();
-  const auto grad = backward(y[0], y[1], y[2]);
+  const auto moments = run_kernel(kBatchMoments, {x}, {}, c.threads);
+  const auto y = normalise(moments[0], moments[1]);
+  const auto grad = backward(y, moments[0], moments[1]);
   for (int i = 0; i < 3; ++i) {
-    const auto again = forward();
-    const auto grad_again = backward(y[0], y[1], y[2]);
-    for (size_t k = 0; k < y.size(); ++k) EXPECT_TRUE(same_bits(y[k], again[k]));
+    const auto moments_again = run_kernel(kBatchMoments, {x}, {}, c.threads);
+    for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(same_bits(moments[k], moments_again[k]));
+    const auto again = normalise(moments[0], moments[1]);
+    const auto grad_again = backward(y, moments[0], moments[1]);
+    for (size_t k = 0; k < y.outputs.size(); ++k) EXPECT_TRUE(same_bits(y[k], again[k]));
     for (size_t k = 0; k < grad.outputs.size(); ++k) {
       EXPECT_TRUE(same_bits(grad[k], grad_again[k]));
     }
   }
+}
+
+// Whole words: bits beyond the last element are 0.
+TEST_P(BatchNorm, SignsAreThoseOfTheOutput) {
+  if (!c.residual) return;
+  const auto moments = run_kernel(kBatchMoments, {x}, {}, c.threads);
+  const auto y = normalise(moments[0], moments[1]);
+  const auto elements = static_cast<size_t>(c.shape.elements());
+  std::vector<uint32_t> signs((elements + 31) / 32);
+  for (size_t i = 0; i < elements; ++i) signs[i / 32] |= uint32_t{y[0][i] > 0} << i % 32;
+  ASSERT_EQ(y.metas[1].bytes(), Bytes(static_cast<int64_t>(4 * signs.size())));
+  EXPECT_EQ(std::memcmp(y[1].values.data(), signs.data(), 4 * signs.size()), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, BatchNorm, ::testing::ValuesIn(cases()));

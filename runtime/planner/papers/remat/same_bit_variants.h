@@ -3,20 +3,17 @@
 //
 //   operator                   reads            in place of it
 //   relu6_grad                 y                x
-//   relu_mask                  y                y's signs, 1 bit for each 4 bytes of y, which a
-//                                               rider makes right after y
 //   max_pool2d_grad            index (1 byte)   x
 //
-// ReLU as a call of its own reads signs anyway; relu_mask is part of batch normalisation with a
-// residual. Left out: convolution algorithms and batch norm's gradient from its output, which
-// round differently; pooling's indices, which the engine saves anyway.
+// ReLU reads signs anyway, also behind batch normalisation. Left out: convolution algorithms
+// and batch norm's gradient from its output, which round differently; pooling's indices, which
+// the engine saves anyway.
 //
 // The engine has no kernels for these, so they are for planning alone: the result is a Problem,
 // which has no way back to a schedule. All of these operators are bound by memory; a variant
 // takes the time of the operator it replaces, in proportion to the bytes read and written.
 //
-// Source: Shah et al., 2021, appendix D ("output-activated", "intermediate-activated"); Jain et
-// al., 2018 (Binarize).
+// Source: Shah et al., 2021, appendix D ("output-activated", "intermediate-activated").
 //
 // Threads: functions without state.
 #pragma once

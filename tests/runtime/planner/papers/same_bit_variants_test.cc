@@ -4,12 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tests/runtime/planner/remat/small_problems.h"
 #include "tests/support/trace_parts.h"
 
 namespace tidemark::planner::remat {
@@ -17,9 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-// conv2d -> a, relu -> y, max_pool2d -> p and index; then their gradients, 2 ms each.
+// conv2d -> a, relu6 -> y, max_pool2d -> p and index; then their gradients, 2 ms each.
 StepTrace step() {
   StepTrace trace;
   const auto storage = [&](int64_t size, bool persistent = false) {
@@ -37,11 +33,11 @@ StepTrace step() {
   op("upload", {}, {data});
   trace.ops[0].kind = StepTrace::Kind::kUpload;
   op("conv2d", {{data}, {w}}, {a});
-  op("relu", {{a}}, {y});
+  op("relu6", {{a}}, {y});
   op("max_pool2d", {{y}}, {p, index});
   op("loss_grad", {{p}}, {gp});
   op("max_pool2d_grad", {{gp}, {index}}, {gy});
-  op("relu_mask", {{gy}, {y}}, {ga});
+  op("relu6_grad", {{gy}, {y}}, {ga});
   trace.ops.back().may_overwrite = {gy};
   trace.ops.back().released = {gy};
   op("conv2d_grad_weight", {{ga}, {data}}, {dw});
@@ -60,47 +56,25 @@ TEST(SameBitVariants, AreOffered) {
   const StepProblem plain = problem_from_step(trace);
   const SameBitVariants made = add_same_bit_variants(trace, plain);
   const std::vector<Node>& nodes = made.problem.nodes;
-  EXPECT_EQ(made.offered, 2) << "signs, and pooling's input";
-  ASSERT_EQ(nodes.size(), plain.problem.nodes.size() + 1);
+  EXPECT_EQ(made.offered, 2);
+  ASSERT_EQ(nodes.size(), plain.problem.nodes.size());
   EXPECT_NO_THROW(check_problem(made.problem));
-  EXPECT_EQ(nodes[2].name, "relu.2.signs");
-  EXPECT_EQ(nodes[2].rider_of, 1);
-  EXPECT_EQ(nodes[2].bytes, 1024);
-  EXPECT_EQ(nodes[4].rider_of, 3) << "pooling's index";
-  EXPECT_THAT(inputs(nodes[6]), ElementsAre(ElementsAre(4, 5), ElementsAre(1, 5)));
-  EXPECT_DOUBLE_EQ(nodes[6].variants[1].time, 2 * (8192.0 + 65536) / (8192 + 2048 + 32768));
-  // From y, from signs; each also in place of the gradient.
-  EXPECT_THAT(inputs(nodes[7]), ElementsAre(ElementsAre(1, 6), ElementsAre(1, 6),
-                                            ElementsAre(2, 6), ElementsAre(2, 6)));
-  for (const size_t v : {1, 3}) EXPECT_EQ(nodes[7].variants[v].overwrites, 6) << v;
-  EXPECT_DOUBLE_EQ(nodes[7].variants[2].time, 2 * (65536.0 + 1024) / 98304);
-  EXPECT_THAT(nodes[9].after, ElementsAre(0)) << "the update, behind the convolution";
+  EXPECT_EQ(nodes[3].rider_of, 2) << "pooling's index";
+  EXPECT_THAT(inputs(nodes[5]), ElementsAre(ElementsAre(3, 4), ElementsAre(1, 4)));
+  EXPECT_DOUBLE_EQ(nodes[5].variants[1].time, 2 * (8192.0 + 65536) / (8192 + 2048 + 32768));
+  // From y, from x; each also in place of the gradient.
+  EXPECT_THAT(inputs(nodes[6]), ElementsAre(ElementsAre(1, 5), ElementsAre(1, 5),
+                                            ElementsAre(0, 5), ElementsAre(0, 5)));
+  for (const size_t v : {1, 3}) EXPECT_EQ(nodes[6].variants[v].overwrites, 5) << v;
+  EXPECT_DOUBLE_EQ(nodes[6].variants[2].time, 2);
 }
 
-// With y read by its gradient, three large values are live there; with its signs, two.
-TEST(SameBitVariants, SaveMemory) {
-  const StepTrace trace = step();
-  const StepProblem plain = problem_from_step(trace, {.in_place = false});
-  const Problem more = add_same_bit_variants(trace, plain).problem;
-  const int64_t least = 2 * 32768 + 1024 + plain.problem.fixed_bytes;
-  EXPECT_EQ(optimum(plain.problem, least + 31743), kInfinite);
-  EXPECT_EQ(optimum(plain.problem, least + 31744), 16);
-  EXPECT_EQ(optimum(more, least - 1), kInfinite);
-  EXPECT_DOUBLE_EQ(optimum(more, least),
-                   14 + 2 * (65536.0 + 1024) / 98304 + 2 * (32768.0 + 1024) / 98304);
-}
-
-// Where the activation is a part of another operator, there is no x.
+// Only where the activation is a call of its own, and nothing else makes its value.
 TEST(SameBitVariants, FollowTheMaker) {
   StepTrace trace = step();
   trace.ops[2].name = "batch_norm";
-  EXPECT_EQ(add_same_bit_variants(trace, problem_from_step(trace)).offered, 2);
-  trace.ops[6].name = "relu6_grad";
-  EXPECT_EQ(add_same_bit_variants(trace, problem_from_step(trace)).offered, 1)
-      << "two bounds, so signs do not suffice";
-  trace.ops[2].name = "relu6";
-  EXPECT_EQ(add_same_bit_variants(trace, problem_from_step(trace)).offered, 2);
-  trace.ops[5].name = trace.ops[6].name = "other";
+  EXPECT_EQ(add_same_bit_variants(trace, problem_from_step(trace)).offered, 1);
+  trace.ops[5].name = "other";
   const StepProblem plain = problem_from_step(trace);
   const SameBitVariants none = add_same_bit_variants(trace, plain);
   EXPECT_EQ(none.offered, 0);
