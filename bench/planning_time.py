@@ -104,9 +104,9 @@ def main():
     def save(row):
         rows[row["step"]] = row
         if args.output:
-            reports.write_report(args.output, about="planning as a session does it: work, processor "
-                                 "seconds, what ten times the effort gains", device=f"sim:{PROFILE}",
-                                 effort_million_calls=EFFORT,
+            reports.write_report(args.output, about="planning as a session does it: work, "
+                                 "processor seconds, what ten times the effort gains",
+                                 device=f"sim:{PROFILE}", effort_million_calls=EFFORT,
                                  rows=[rows[name] for name in STEPS if name in rows])
     for name in args.networks:
         measure(args, name, save)

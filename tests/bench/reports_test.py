@@ -282,6 +282,85 @@ class PlanNetworks(unittest.TestCase):
             self.assertEqual("partial" in said.getvalue(), not published)
 
 
+class OverheadBound(unittest.TestCase):
+    """Runs with a tier and without one, on a program that is made up."""
+
+    def measure(self, no_tier):
+        module, runs = load(BENCH / "overhead_bound.py"), []
+
+        def train(_build, _program, *flags):
+            flags = [str(flag) for flag in flags]
+            runs.append(flags)
+            if "--dry-run" in flags:
+                return {"minimum_budget_bytes": 2 << 30}
+            budget = flags[flags.index("--budget") + 1] if "--budget" in flags else "100%"
+            if budget == "20%":
+                return {"code": 3}
+            run = {"unmanaged_peak_bytes": 10 << 30, "budget_bytes": 2 << 30,
+                   "steps": [{"ms": 100 if budget == "100%" else 125}]}
+            if budget == "70%":
+                run["plan"] = {"ample_ms": 100, "ms": 125, "bound_ms": 110, "any_order_bound_ms": 99,
+                               "reordered": False}
+            return run
+        module.train = train
+        with contextlib.redirect_stderr(io.StringIO()):
+            row = module.measure(None, "resnet50_b256", [30, 80], no_tier)
+        return module.table([row]).splitlines()[::2], runs
+
+    def test_without_a_tier_the_smallest_budget_comes_last(self):
+        (header, row), runs = self.measure(True)
+        self.assertEqual(header.split(" | ")[1:], ["30 %", "80 %", "smallest feasible budget |"])
+        self.assertEqual(row.split(" | ")[1:], [
+            "25.0 % (>= 10.0 %; any order 0 %)", "infeasible", "2.00 GiB, 20 %: 25.0 % |"])
+        for flags in runs:
+            self.assertEqual([flags[flags.index(f"--{tier}-limit") + 1] for tier in ("host", "disk")],
+                             ["0", "0"])
+        self.assertEqual(runs[-1][-1], str(2 << 30))
+
+    def test_with_a_tier_nothing_limits_it(self):
+        (_, row), runs = self.measure(False)
+        self.assertEqual(row.split(" | ")[1:], ["25.0 % (>= 10.0 %; any order 0 %)", "infeasible |"])
+        self.assertFalse(any("--host-limit" in flags or "--dry-run" in flags for flags in runs))
+
+
+class PlanningTime(unittest.TestCase):
+    module = load(BENCH / "planning_time.py")
+
+    @staticmethod
+    def planned(first, ms, **more):
+        return {"order": {"nodes": 119_000, "cpu_s": 0.03}, "first": {"ms": first, "calls": 6e6, "cpu_s": 0.8},
+                "long": {"calls": 22e6, "cpu_s": 2.0}, "ms": ms, **more}
+
+    def test_what_is_longer_and_what_ten_times_the_effort_gains(self):
+        bounds = {"ample_ms": 200, "ms": 204, "any_order_ms": 203, "cpu_s": 4.5}
+        budget = {"session": self.planned(212, 210, bounds=bounds), "more": self.planned(208, 209)}
+        self.assertEqual(self.module.cells(budget), [
+            "119, 0.03 s", "6 M, 0.8 s", "22 M, 2.0 s", "2.8 s", "4.5 s", "6.00 %", "5.00 %", "2.00 %",
+            "4.50 %, 3 s", "+0.50"])
+
+    def test_where_nothing_fits_nothing_is_gained(self):
+        nothing = self.planned(None, None)
+        cells = self.module.cells({"session": nothing, "more": nothing})
+        self.assertEqual(cells[4:], ["-", "none", "none", "none", "none, 3 s", "-"])
+
+    def test_steps_that_are_not_named_stay(self):
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "planning_time.json"
+            (pathlib.Path(name) / "bin").mkdir()
+            for program in ("plan_graph", "order_and_releases"):
+                (pathlib.Path(name) / "bin" / program).write_text("")
+                (pathlib.Path(name) / "bin" / program).chmod(0o755)
+
+            def measure(_args, step, save):
+                save({"step": step, "operators": 1, "peak_bytes": 1, "budgets": [], "processor": "p",
+                      "commit": "c"})
+            steps = list(self.module.STEPS)
+            with unittest.mock.patch.object(self.module, "measure", measure):
+                for named in ([steps[1]], [steps[0]]):
+                    called(self.module.main, "--build", name, "--output", path, *named)
+            self.assertEqual([row["step"] for row in json.loads(path.read_text())["rows"]], steps[:2])
+
+
 class PlanInstances(unittest.TestCase):
     main = staticmethod(load(BENCH / "plan_instances.py").main)
 
