@@ -309,13 +309,14 @@ class OverheadBound(unittest.TestCase):
 
     def test_without_a_tier_the_smallest_budget_comes_last(self):
         (header, row), runs = self.measure(True)
-        self.assertEqual(header.split(" | ")[1:], ["30 %", "80 %", "smallest feasible budget |"])
+        self.assertEqual(header.split(" | ")[1:],
+                         ["30 %", "80 %", "smallest feasible budget", "1 % more |"])
         self.assertEqual(row.split(" | ")[1:], [
-            "25.0 % (>= 10.0 %; any order 0 %)", "infeasible", "2.00 GiB, 20 %: 25.0 % |"])
+            "25.0 % (>= 10.0 %; any order 0 %)", "infeasible", "2.00 GiB: 25.0 %", "2.00 GiB: 25.0 % |"])
         for flags in runs:
             self.assertEqual([flags[flags.index(f"--{tier}-limit") + 1] for tier in ("host", "disk")],
                              ["0", "0"])
-        self.assertEqual(runs[-1][-1], str(2 << 30))
+        self.assertEqual([flags[-1] for flags in runs[-2:]], [str(2 << 30), str((2 << 30) * 101 // 100)])
 
     def test_with_a_tier_nothing_limits_it(self):
         (_, row), runs = self.measure(False)
