@@ -5,8 +5,8 @@
 
 For each step and share of its memory: what a session's planner does (order_and_releases --phases)
 with a session's effort, and with ten times as much: counted work, processor seconds, and how much
-longer the planned step takes than without a limit, on the simulator. Steps that are not named stay
-in the file as they are."""
+longer the planned step takes than without a limit, on the simulator. A session's phases run twice,
+and the shorter time counts. Steps that are not named stay in the file as they are."""
 
 import json
 import os
