@@ -3,9 +3,10 @@
 //
 //   order_and_releases GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...
 //
-// With --phases before GRAPH.json, plans as a session does (runtime/executor/step_planner.h):
-// the order, a first plan by short searches, the long search, bounds. Then plans with ten times
-// the effort. Prints the work, the processor time and the result of each phase as JSON.
+// With --phases TIMES before GRAPH.json, plans as a session does (runtime/executor/
+// step_planner.h): the order, a first plan by short searches, the long search, bounds. Then
+// plans with TIMES the effort, unless that is 1. Prints the work, the processor time and the
+// result of each phase as JSON.
 //
 // GRAPH.json comes from plan_graph --save-graph. EFFORT is that of a search, in millions of
 // simulated calls; a session's is 48 for steps of a quarter of a second or more. PERCENT are
@@ -47,15 +48,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kUsage =
-    "order_and_releases [--phases] GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...\n\nPlans "
-    "releases of a step in several orders, at each share of its peak. With --phases as a "
-    "session does, and with ten times the effort, with the time of each phase, as JSON.";
+    "order_and_releases [--phases TIMES] GRAPH.json PROFILE tier|no-tier EFFORT PERCENT...\n\n"
+    "Plans releases of a step in several orders, at each share of its peak. With --phases as a "
+    "session does, and with TIMES the effort, with the time of each phase, as JSON.";
 constexpr int kFirstPercent = 5;
 // Of the search for an order, in a session; with another effort in proportion.
 constexpr int64_t kOrderNodes = 200'000;
 // The share (1/n) of a search's full effort that the search for recomputation has there.
 constexpr int64_t kRematShare = 8;
-constexpr int64_t kMore = 10;  // times the effort
 
 struct Step {
   StepTrace trace;
@@ -219,7 +219,7 @@ void take_less_time(Json& phases, const Json& again) {
   }
 }
 
-void print_phases(const Step& step, const std::vector<int64_t>& percents) {
+void print_phases(const Step& step, int64_t times, const std::vector<int64_t>& percents) {
   Json made{{"operators", step.trace.ops.size()},
             {"peak_bytes", program_order_peak(step.trace).count()},
             {"effort", step.effort}};
@@ -233,7 +233,7 @@ void print_phases(const Step& step, const std::vector<int64_t>& percents) {
       planned.phases["placed"] = planned.best->placed;
       planned.phases["shortfall_bytes"] = planned.best->shortfall.count();
     }
-    row["more"] = plan_by_phases(step, limits, kMore * step.effort).phases;
+    if (times > 1) row["more"] = plan_by_phases(step, limits, times * step.effort).phases;
     take_less_time(planned.phases, plan_by_phases(step, limits, step.effort).phases);
     row["session"] = std::move(planned.phases);
     made["budgets"].push_back(std::move(row));
@@ -243,17 +243,18 @@ void print_phases(const Step& step, const std::vector<int64_t>& percents) {
 
 int run(int argc, char** argv) {
   const bool by_phase = argc > 1 && std::string_view(argv[1]) == "--phases";
-  if (const auto code = explain_usage(argc, argv, argc - by_phase <= kFirstPercent, kUsage))
+  const int flags = by_phase ? 2 : 0;
+  if (const auto code = explain_usage(argc, argv, argc - flags <= kFirstPercent, kUsage))
     return *code;
-  char** const words = argv + by_phase;
+  char** const words = argv + flags;
   const Step step{.trace = trace_from_json(read_text_file(words[1]), words[1]),
                   .profile = load_profile(words[2]),
                   .tier = std::string_view(words[3]) == "tier",
                   .effort = std::atoll(words[4]) * 1'000'000};
   std::vector<int64_t> percents;
-  for (int a = kFirstPercent; a < argc - by_phase; ++a)
-    percents.push_back(std::atoll(words[a]));
-  by_phase ? print_phases(step, percents) : print_table(step, words[1], percents);
+  for (int a = kFirstPercent; a < argc - flags; ++a) percents.push_back(std::atoll(words[a]));
+  by_phase ? print_phases(step, std::atoll(argv[2]), percents)
+           : print_table(step, words[1], percents);
   return 0;
 }
 

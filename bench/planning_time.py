@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """How long planning takes, phase by phase, and what ten times the effort would gain.
 
-    bench/planning_time.py [--build build/release] [--output FILE.json] [STEP...]
+    bench/planning_time.py [--build build/release] [--output FILE.json] [--times 10]
+                           [--percents 60 40 30 --] [STEP...]
 
 For each step and share of its memory: what a session's planner does (order_and_releases --phases)
-with a session's effort, and with ten times as much: counted work, processor seconds, and how much
+with a session's effort, and with --times as much: counted work, processor seconds, and how much
 longer the planned step takes than without a limit, on the simulator. A session's phases run twice,
-and the shorter time counts. Steps that are not named stay in the file as they are."""
+and the shorter time counts. Other steps and budgets in the file stay. --times 1: as a session
+alone; what more effort gave stays in the file if the session's plan is the same."""
 
 import json
 import os
@@ -31,86 +33,106 @@ STEPS = {
 PLANNING = ("order", "first", "long")  # without bounds, for which no step waits
 
 
-def measure(args, name, save):
+def measure(args, name, percents):
+    """A row for each budget."""
     with tempfile.TemporaryDirectory() as folder:
         graph = pathlib.Path(folder) / "graph.json"
         # --write-remat: stops once the step is captured.
         subprocess.run([args.program, *map(str, STEPS[name]), "--profile", PROFILE, "--save-graph",
                         graph, "--write-remat", f"{graph}.remat"], check=True,
                        stdout=subprocess.DEVNULL)
-        row = {"step": name, "flags": STEPS[name], "budgets": [], **reports.stamp(),
-               "processor": reports.cpu_name()}
-        for percent in PERCENTS:
-            command = [args.build / "bin" / "order_and_releases", "--phases", graph, PROFILE,
-                       "tier", str(EFFORT), str(percent)]
+        for percent in percents:
+            command = [args.build / "bin" / "order_and_releases", "--phases", str(args.times),
+                       graph, PROFILE, "tier", str(EFFORT), str(percent)]
             load = os.getloadavg()[0]
-            said = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE,
+            step = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE,
                                              text=True).stdout)
-            [budget] = said.pop("budgets")
-            row |= said
-            row["budgets"].append({**budget, "load_average": load})
-            print(f"{name} {percent} %: {cells(budget)}", file=sys.stderr, flush=True)
-            save(row)
+            [budget] = step.pop("budgets")
+            yield {"step": name, "flags": STEPS[name], **step, "times": args.times, **budget,
+                   "load_average": load, **reports.stamp(), "processor": reports.cpu_name()}
+
+
+def keep(rows, row):
+    """Replaces that step and budget. A plan with more effort stays if the session's is the same."""
+    at = (row["step"], row["percent"])
+    before = rows.get(at, {})
+    if "more" not in row and "more" in before and before["session"]["ms"] == row["session"]["ms"]:
+        row |= {"more": before["more"], "times": before["times"]}
+    rows[at] = row
 
 
 def seconds(planned):
     return sum(planned[phase]["cpu_s"] for phase in PLANNING)
 
 
-def longer(budget, ms):
+def longer(row, planned):
     """Than without a limit, as a share; None: nothing was found."""
-    ample = budget["session"].get("bounds", {}).get("ample_ms")
-    return ms / ample - 1 if ms and ample else None
+    ample = row["session"].get("bounds", {}).get("ample_ms")
+    return planned["ms"] / ample - 1 if ample and "ms" in planned else None
 
 
 def work(phase):
     return f"{phase['calls'] / 1e6:.0f} M, {phase['cpu_s']:.1f} s"
 
 
-def cells(budget):
-    session, more = budget["session"], budget["more"]
-    bounds = session.get("bounds", {})
-    ours, at_most = (longer(budget, each.get("ms")) for each in (session, more))
-    return [f"{session['order']['nodes'] / 1e3:.0f}, {session['order']['cpu_s']:.2f} s",
-            work(session["first"]), work(session["long"]), f"{seconds(session):.1f} s",
-            f"{bounds['cpu_s']:.1f} s" if bounds else "-",
-            *(reports.percent(longer(budget, each), 2)
-              for each in (session["first"].get("ms"), session.get("ms"), bounds.get("ms"))),
-            f"{reports.percent(at_most, 2)}, {seconds(more):.0f} s",
-            "-" if None in (ours, at_most) else f"{round(100 * (ours - at_most), 2) + 0.0:+.2f}"]
+def cells(row):
+    session, more = row["session"], row.get("more")
+    bounds = session.get("bounds")
+    ours = longer(row, session)
+    yield f"{row['percent']} %"
+    yield f"{session['order']['cpu_s']:.2f} s"
+    yield work(session["first"])
+    yield work(session["long"])
+    yield f"{seconds(session):.1f} s"
+    yield f"{bounds['cpu_s']:.1f} s" if bounds else "-"
+    yield reports.percent(longer(row, session["first"]), 2)
+    yield reports.percent(ours, 2)
+    yield reports.percent(longer(row, bounds), 2) if bounds else "-"
+    if not more:
+        yield from ("not run", "")
+        return
+    most = longer(row, more)
+    yield f"{reports.percent(most, 2)} in {seconds(more):.0f} s"
+    yield "-" if None in (ours, most) else f"{round(100 * (ours - most), 2) + 0.0:+.2f}"
 
 
 def print_tables(rows):
-    for row in rows:
-        ample = next((b["session"]["bounds"]["ample_ms"] for b in row["budgets"]
-                      if "bounds" in b["session"]), 0)
-        print(f"\n{row['step']}: {row['operators']} operators, {ample:.1f} ms, "
-              f"{row['peak_bytes'] / 2**30:.2f} GiB; {reports.origins([row])}"
-              f"{reports.load_of(row['budgets'])}\n")
+    for name in STEPS:
+        own = [row for row in rows if row["step"] == name]
+        if not own:
+            continue
+        print(f"\n{name}: {own[0]['operators']} operators, {own[0]['peak_bytes'] / 2**30:.2f} GiB; "
+              f"{reports.origins(own)}{reports.load_of(own)}\n")
+        times = {str(row["times"]) for row in own if "more" in row}
         print(reports.table(
-            ["memory", "order: 1,000 nodes", "first plan: calls", "long search: calls", "in all",
-             "bounds", "longer step by the first plan", "in the end", "at least",
-             "with ten times the effort", "points gained"],
-            [[f"{budget['percent']} %", *cells(budget)] for budget in row["budgets"]]))
+            ["memory", "order", "first plan: calls", "long search: calls", "in all", "bounds",
+             "longer step by the first plan", "in the end", "least for any policy in that order",
+             f"with {' or '.join(sorted(times))} times the effort", "points gained"],
+            map(cells, own)))
 
 
 def main():
     parser = reports.output_parser(__doc__, "plan_graph", "order_and_releases")
+    parser.add_argument("--times", type=int, default=10, help="as much effort [10]")
+    parser.add_argument("--percents", type=int, nargs="+", default=PERCENTS,
+                        help="of the peak in program order")
     args = reports.parse(parser, STEPS)
     rows = {}
     if args.output:
-        rows = {row["step"]: row for row in reports.read_rows(args.output, "system")}
-
-    def save(row):
-        rows[row["step"]] = row
-        if args.output:
-            reports.write_report(args.output, about="planning as a session does it: work, "
-                                 "processor seconds, what ten times the effort gains",
-                                 device=f"sim:{PROFILE}", effort_million_calls=EFFORT,
-                                 rows=[rows[name] for name in STEPS if name in rows])
+        rows = {(row["step"], row["percent"]): row
+                for row in reports.read_rows(args.output, "system")}
     for name in args.networks:
-        measure(args, name, save)
-    print_tables([rows[name] for name in STEPS if name in rows])
+        for row in measure(args, name, args.percents):
+            keep(rows, row)
+            rows = dict(sorted(rows.items(), key=lambda item: (list(STEPS).index(item[0][0]),
+                                                               -item[0][1])))
+            print(name, *cells(row), sep=" | ", file=sys.stderr, flush=True)
+            if args.output:
+                reports.write_report(args.output, about="planning as a session does it: work, "
+                                     "processor seconds, what more effort gains",
+                                     device=f"sim:{PROFILE}", effort_million_calls=EFFORT,
+                                     rows=list(rows.values()))
+    print_tables(rows.values())
 
 
 if __name__ == "__main__":

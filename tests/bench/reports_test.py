@@ -329,37 +329,51 @@ class PlanningTime(unittest.TestCase):
 
     @staticmethod
     def planned(first, ms, **more):
-        return {"order": {"nodes": 119_000, "cpu_s": 0.03}, "first": {"ms": first, "calls": 6e6, "cpu_s": 0.8},
-                "long": {"calls": 22e6, "cpu_s": 2.0}, "ms": ms, **more}
+        found = {"ms": ms} if ms else {}
+        return {"order": {"cpu_s": 0.03}, "first": {"calls": 6e6, "cpu_s": 0.8, **({"ms": first} if first else {})},
+                "long": {"calls": 22e6, "cpu_s": 2.0, **found}, **found, **more}
 
-    def test_what_is_longer_and_what_ten_times_the_effort_gains(self):
+    def row(self, ms, **more):
         bounds = {"ample_ms": 200, "ms": 204, "any_order_ms": 203, "cpu_s": 4.5}
-        budget = {"session": self.planned(212, 210, bounds=bounds), "more": self.planned(208, 209)}
-        self.assertEqual(self.module.cells(budget), [
-            "119, 0.03 s", "6 M, 0.8 s", "22 M, 2.0 s", "2.8 s", "4.5 s", "6.00 %", "5.00 %", "2.00 %",
-            "4.50 %, 3 s", "+0.50"])
+        return {"step": "s", "percent": 60, "times": 1, "session": self.planned(212, ms, bounds=bounds), **more}
+
+    def test_what_is_longer_and_what_more_effort_gains(self):
+        row = self.row(210, more=self.planned(208, 209))
+        self.assertEqual(list(self.module.cells(row)), [
+            "60 %", "0.03 s", "6 M, 0.8 s", "22 M, 2.0 s", "2.8 s", "4.5 s", "6.00 %", "5.00 %", "2.00 %",
+            "4.50 % in 3 s", "+0.50"])
 
     def test_where_nothing_fits_nothing_is_gained(self):
         nothing = self.planned(None, None)
-        cells = self.module.cells({"session": nothing, "more": nothing})
-        self.assertEqual(cells[4:], ["-", "none", "none", "none", "none, 3 s", "-"])
+        cells = list(self.module.cells({"percent": 5, "session": nothing, "more": nothing}))
+        self.assertEqual(cells[5:], ["-", "none", "none", "-", "none in 3 s", "-"])
 
-    def test_steps_that_are_not_named_stay(self):
+    def test_more_effort_stays_beside_the_same_plan(self):
+        rows, known = {}, self.row(210, more=self.planned(208, 209)) | {"times": 10}
+        for row, stays in ((known, True), (self.row(210), True), (self.row(211), False), (self.row(211), False)):
+            self.module.keep(rows, row)
+            self.assertEqual("more" in rows["s", 60], stays)
+            self.assertEqual(rows["s", 60]["times"], 10 if stays else 1)
+
+    def test_other_steps_and_budgets_stay(self):
+        steps = list(self.module.STEPS)
         with tempfile.TemporaryDirectory() as name:
-            path = pathlib.Path(name) / "planning_time.json"
-            (pathlib.Path(name) / "bin").mkdir()
+            folder = pathlib.Path(name)
+            (folder / "bin").mkdir()
             for program in ("plan_graph", "order_and_releases"):
-                (pathlib.Path(name) / "bin" / program).write_text("")
-                (pathlib.Path(name) / "bin" / program).chmod(0o755)
+                (folder / "bin" / program).write_text("")
+                (folder / "bin" / program).chmod(0o755)
 
-            def measure(_args, step, save):
-                save({"step": step, "operators": 1, "peak_bytes": 1, "budgets": [], "processor": "p",
-                      "commit": "c"})
-            steps = list(self.module.STEPS)
+            def measure(_args, step, percents):
+                for percent in percents:
+                    yield {**self.row(210), "step": step, "percent": percent, "operators": 1, "peak_bytes": 1,
+                           "processor": "p", "commit": "c"}
             with unittest.mock.patch.object(self.module, "measure", measure):
-                for named in ([steps[1]], [steps[0]]):
-                    called(self.module.main, "--build", name, "--output", path, *named)
-            self.assertEqual([row["step"] for row in json.loads(path.read_text())["rows"]], steps[:2])
+                for step, percents in ((steps[1], [40]), (steps[0], [40, 60])):
+                    self.assertIsNone(called(self.module.main, "--build", folder, "--output", folder / "t.json",
+                                             "--percents", *percents, "--", step)[0])
+            self.assertEqual([(row["step"], row["percent"]) for row in json.loads((folder / "t.json").read_text())["rows"]],
+                             [(steps[0], 60), (steps[0], 40), (steps[1], 40)])
 
 
 class PlanInstances(unittest.TestCase):
