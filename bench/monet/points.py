@@ -17,6 +17,7 @@ import tempfile
 
 import remat_methods
 import reports
+from monet import problems
 from monet.published import POINTS as PUBLISHED
 
 SHOWN = (0, 2, 4, 5)  # of each network's points
@@ -208,7 +209,7 @@ def measure(args, save, before=None):
             row = {"share": share, **task.result()}
             entry["plans"] = [*(r for r in entry["plans"] if (r["method"], r["share"])
                                 != (row["method"], share)), row]
-            report["networks"] = [*entries, *others]
+            report["networks"] = problems.in_order([*entries, *others])
             save(report)
-        report["networks"] = [*entries, *others]
+        report["networks"] = problems.in_order([*entries, *others])
     return report

@@ -256,8 +256,8 @@ class MonetReport(unittest.TestCase):
             def args(**changed):
                 return types.SimpleNamespace(**{"folder": folder, "no_run": False, "networks": ["unet"], "jobs": 1,
                                                 "profile": "p", "nodes": 10, "search_limit": 4, "solver_limit": 10, **changed})
-            (folder / "monet_memory.json").write_text('{"evaluations": 10}')
-            self.assertEqual(module.report_of(args(), "memory"), {"evaluations": 10})
+            (folder / "monet_layers.json").write_text('{"evaluations": 10}')
+            self.assertEqual(module.report_of(args(), "layers"), {"evaluations": 10})
             entry = {"network": "unet", "evaluations": 10, "plans": ["old"]}
             self.assertEqual(ablation.measure(args(), None, {"networks": [entry]})["networks"], [entry])
             for limit, kept in ((5, 10), (10, 10), (20, "new")):
@@ -266,6 +266,26 @@ class MonetReport(unittest.TestCase):
                 [found] = points.measure(args(solver_limit=limit), lambda _: None, before)["networks"]
                 self.assertEqual([r["limit_s"] for r in found["plans"]], [kept])
                 self.assertEqual(found["commit"], "old")
+
+
+    def test_other_networks_stay_and_say_what_they_had(self):
+        before = {"commit": "old", "evaluations": 10, "networks": [
+            {"network": "unet", "least": 1}, {"network": "resnet50", "evaluations": 20, "commit": "new"}]}
+        for asked, named, done in ((10, ["unet"], []), (20, ["unet"], ["unet"]), (20, ["resnet50"], []),
+                                   (30, ["unet", "resnet50"], ["resnet50", "unet"])):
+            measured = []
+
+            def measure_network(_args, network, _folder, measured=measured):
+                measured.append(network)
+                return {"network": network, "evaluations": 1, "commit": "c"}
+            memory = self.module.memory
+            with unittest.mock.patch.object(memory, "measure_network", measure_network):
+                args = types.SimpleNamespace(profile="p", nodes=asked, networks=named, jobs=1)
+                report = memory.measure(args, lambda _: None, before)
+            self.assertEqual(sorted(measured), done)
+            self.assertEqual([(e["network"], e["evaluations"], e["commit"]) for e in report["networks"]],
+                             [(n, 1, "c") if n in done else kept
+                              for n, kept in (("resnet50", ("resnet50", 20, "new")), ("unet", ("unet", 10, "old")))])
 
 
 class PlanNetworks(unittest.TestCase):
