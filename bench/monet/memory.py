@@ -46,7 +46,8 @@ def measure_network(args, network, folder):
     plain = problems.read(files["recomputation alone"])
     entry = {"network": network, "batch": published.BATCHES[network], "fixed_bytes": plain["fixed_bytes"],
              "keep_all": remat_methods.keep_all(plain), "base_ms": plain["base_time"],
-             "evaluations": args.nodes, "commit": reports.stamp()["commit"]}
+             "evaluations": args.nodes, "commit": reports.stamp()["commit"],
+             "processor": reports.cpu_name()}
     entry["least"] = {name: least(args, files[name], entry) for name in SWITCHES}
     entry["gist"] = gist(args, files["all"], entry)
     return entry

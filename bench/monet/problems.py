@@ -64,8 +64,9 @@ def plan(args, problem, budget, nodes, output=None, seed=1):
 
 def split(before, networks, limit, asked):
     """What stays of a report: networks that are not asked for, and those that had as much of a limit.
-    Each says its own limit and commit."""
-    entries = [{limit: before[limit], "commit": before["commit"], **entry}
+    Each says its own limit, commit and processor."""
+    entries = [{limit: before[limit], "commit": before["commit"],
+                "processor": before["processor"], **entry}
                for entry in (before or {}).get("networks", [])]
     return {limit: asked, "networks": in_order(
         [entry for entry in entries if entry["network"] not in networks or entry[limit] >= asked])}

@@ -60,7 +60,8 @@ def measure(args, save, before=None):
             made = problems.read(problem)
             entry = {"network": network, "batch": published.BATCHES[network], "nodes": len(made["nodes"]),
                      "base_ms": made["base_time"], "solver_limit_s": args.solver_limit,
-                     "commit": reports.stamp()["commit"], "points": []}
+                     "commit": reports.stamp()["commit"], "processor": reports.cpu_name(),
+                     "points": []}
             report["networks"] = problems.in_order([*report["networks"], entry])
             everything = remat_methods.keep_all(made)
             for share in SHARES:

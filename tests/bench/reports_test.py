@@ -269,7 +269,7 @@ class MonetReport(unittest.TestCase):
 
 
     def test_other_networks_stay_and_say_what_they_had(self):
-        before = {"commit": "old", "evaluations": 10, "networks": [
+        before = {"commit": "old", "processor": "p", "evaluations": 10, "networks": [
             {"network": "unet", "least": 1}, {"network": "resnet50", "evaluations": 20, "commit": "new"}]}
         for asked, named, done in ((10, ["unet"], []), (20, ["unet"], ["unet"]), (20, ["resnet50"], []),
                                    (30, ["unet", "resnet50"], ["resnet50", "unet"])):
