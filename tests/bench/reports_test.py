@@ -261,7 +261,7 @@ class MonetReport(unittest.TestCase):
             entry = {"network": "unet", "evaluations": 10, "plans": ["old"]}
             self.assertEqual(ablation.measure(args(), None, {"networks": [entry]})["networks"], [entry])
             for limit, kept in ((5, 10), (10, 10), (20, "new")):
-                before = {"solver_limit_s": 10, "search_limit_s": 4, "networks": [
+                before = {"solver_limit_s": 10, "search_limit_s": 4, "processor": "p", "networks": [
                     {"network": "unet", "keep_all": 10, "plans": [dict(row)], "commit": "old"}]}
                 [found] = points.measure(args(solver_limit=limit), lambda _: None, before)["networks"]
                 self.assertEqual([r["limit_s"] for r in found["plans"]], [kept])
