@@ -107,7 +107,7 @@ def print_tables(rows):
         print(reports.table(
             ["memory", "order", "first plan: calls", "long search: calls", "in all", "bounds",
              "longer step by the first plan", "in the end", "least for any policy in that order",
-             f"with {' or '.join(sorted(times))} times the effort", "points gained"],
+             f"with {' or '.join(sorted(times)) or 'many'} times the effort", "points gained"],
             map(cells, own)))
 
 
