@@ -26,11 +26,6 @@ PARTS = {"points": points, "ablation": ablation, "memory": memory, "search-time"
          "layers": layers}
 
 
-# By which limit of a run, and of a report, a part is kept as a whole.
-LIMITS = {"memory": ("nodes", "evaluations"), "layers": ("nodes", "evaluations"),
-          "search-time": ("solver_limit", "solver_limit_s")}
-
-
 def report_of(args, part):
     suffix = "" if part == "points" else "_" + part.replace("-", "_")
     path = args.folder / f"monet{suffix}.json"
@@ -40,12 +35,7 @@ def report_of(args, part):
 
     def save(contents):
         reports.write_report(path, processor=reports.cpu_name(), **contents)
-    if part not in LIMITS:  # completed, or network by network
-        return PARTS[part].measure(args, save, before)
-    limit, said = LIMITS[part]
-    if before and before[said] >= getattr(args, limit):
-        return before
-    return PARTS[part].measure(args, save)
+    return PARTS[part].measure(args, save, before)
 
 
 def main():

@@ -8,6 +8,7 @@ import re
 import tempfile
 
 import remat_methods
+import reports
 from monet import ablation, problems, published
 
 MOST = 10  # % more time
@@ -44,18 +45,22 @@ def measure_network(args, network, folder):
              for name, switches in SWITCHES.items()}
     plain = problems.read(files["recomputation alone"])
     entry = {"network": network, "batch": published.BATCHES[network], "fixed_bytes": plain["fixed_bytes"],
-             "keep_all": remat_methods.keep_all(plain), "base_ms": plain["base_time"]}
+             "keep_all": remat_methods.keep_all(plain), "base_ms": plain["base_time"],
+             "evaluations": args.nodes, "commit": reports.stamp()["commit"],
+             "processor": reports.cpu_name()}
     entry["least"] = {name: least(args, files[name], entry) for name in SWITCHES}
     entry["gist"] = gist(args, files["all"], entry)
     return entry
 
 
-def measure(args, save):
-    report = {"profile": args.profile, "evaluations": args.nodes, "networks": []}
-    names = [network for network in args.networks if network in published.BATCHES]
+def measure(args, save, before=None):
+    """`before`: a report whose networks stay, but those that are named and had fewer evaluations."""
+    report = {"profile": args.profile, **problems.split(before, args.networks, "evaluations", args.nodes)}
+    names = [network for network in args.networks if network in published.BATCHES
+             and network not in {entry["network"] for entry in report["networks"]}]
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for entry in pool.map(lambda network: measure_network(args, network, pathlib.Path(name)), names):
-            report["networks"].append(entry)
+            report["networks"] = problems.in_order([*report["networks"], entry])
             save(report)
     return report
 

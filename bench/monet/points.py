@@ -17,6 +17,7 @@ import tempfile
 
 import remat_methods
 import reports
+from monet import problems
 from monet.published import POINTS as PUBLISHED
 
 SHOWN = (0, 2, 4, 5)  # of each network's points
@@ -65,7 +66,7 @@ def plan(args, network, budget, method, folder):
                    "--save-schedule", schedule)
         schedule.unlink(missing_ok=True)
     row = {"method": method, "budget": budget, "limit_s": limit, "load": os.getloadavg()[0],
-           "commit": reports.stamp()["commit"],
+           "commit": reports.stamp()["commit"], "processor": reports.cpu_name(),
            "note": (done.stderr.strip().splitlines() or [""])[0].removeprefix("plan_graph: ")}
     answered = remat_methods.is_answer(done.returncode, done.stderr)
     if not answered and (done.returncode != 2 or method not in ("gist", "checkmate")):
@@ -188,6 +189,7 @@ def measure(args, save, before=None):
     known = {entry["network"]: entry for entry in (before or {}).get("networks", [])}
     for row in (row for entry in known.values() for row in entry["plans"]):
         row.setdefault("limit_s", before[limit_of(row["method"]) + "_s"])
+        row.setdefault("processor", before["processor"])
     others = [entry for network, entry in known.items() if network not in args.networks]
     report = {"profile": args.profile, "jobs": args.jobs,
               "search_limit_s": args.search_limit, "solver_limit_s": args.solver_limit}
@@ -208,7 +210,7 @@ def measure(args, save, before=None):
             row = {"share": share, **task.result()}
             entry["plans"] = [*(r for r in entry["plans"] if (r["method"], r["share"])
                                 != (row["method"], share)), row]
-            report["networks"] = [*entries, *others]
+            report["networks"] = problems.in_order([*entries, *others])
             save(report)
-        report["networks"] = [*entries, *others]
+        report["networks"] = problems.in_order([*entries, *others])
     return report

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 import remat_methods
+from monet import published
 
 # plan_graph's without a solver: its bound is then the same on every machine.
 ALONE = {**os.environ, "TIDEMARK_HIGHS": "", "TIDEMARK_CBC": ""}
@@ -59,6 +60,21 @@ def plan(args, problem, budget, nodes, output=None, seed=1):
         raise RuntimeError(f"{problem} at {budget}: {errors.strip()}")
     ms, _, bound, most = PLAN.search(said).groups()
     return {**row, "ms": float(ms), "bound_ms": float(bound), "peak": int(most)}
+
+
+def split(before, networks, limit, asked):
+    """What stays of a report: networks that are not asked for, and those that had as much of a limit.
+    Each says its own limit, commit and processor."""
+    entries = [{limit: before[limit], "commit": before["commit"],
+                "processor": before["processor"], **entry}
+               for entry in (before or {}).get("networks", [])]
+    return {limit: asked, "networks": in_order(
+        [entry for entry in entries if entry["network"] not in networks or entry[limit] >= asked])}
+
+
+def in_order(entries):
+    """As published."""
+    return sorted(entries, key=lambda entry: list(published.BATCHES).index(entry["network"]))
 
 
 def read(path):

@@ -9,6 +9,7 @@ import re
 import tempfile
 
 import remat_methods
+import reports
 from monet import problems, published
 
 SHARES = (0.7, 0.53, 0.4)
@@ -45,18 +46,23 @@ def climb(args, problem, budget):
     return rows
 
 
-def measure(args, save):
-    report = {"profile": args.profile, "solver_limit_s": args.solver_limit, "networks": []}
+def measure(args, save, before=None):
+    """`before`: a report whose networks stay, but those that are named and had less time."""
+    report = {"profile": args.profile,
+              **problems.split(before, args.networks, "solver_limit_s", args.solver_limit)}
+    kept = {entry["network"] for entry in report["networks"]}
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder, tasks = pathlib.Path(name), []
         for network in args.networks:
-            if network not in published.BATCHES or network == "unet3d":
+            if network not in published.BATCHES or network == "unet3d" or network in kept:
                 continue
             problem, _ = problems.write(args, network, published.BATCHES[network], ["--in-place"], folder, "all")
             made = problems.read(problem)
             entry = {"network": network, "batch": published.BATCHES[network], "nodes": len(made["nodes"]),
-                     "base_ms": made["base_time"], "points": []}
-            report["networks"].append(entry)
+                     "base_ms": made["base_time"], "solver_limit_s": args.solver_limit,
+                     "commit": reports.stamp()["commit"], "processor": reports.cpu_name(),
+                     "points": []}
+            report["networks"] = problems.in_order([*report["networks"], entry])
             everything = remat_methods.keep_all(made)
             for share in SHARES:
                 budget = int(share * everything)

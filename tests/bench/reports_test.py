@@ -256,16 +256,36 @@ class MonetReport(unittest.TestCase):
             def args(**changed):
                 return types.SimpleNamespace(**{"folder": folder, "no_run": False, "networks": ["unet"], "jobs": 1,
                                                 "profile": "p", "nodes": 10, "search_limit": 4, "solver_limit": 10, **changed})
-            (folder / "monet_memory.json").write_text('{"evaluations": 10}')
-            self.assertEqual(module.report_of(args(), "memory"), {"evaluations": 10})
+            (folder / "monet_layers.json").write_text('{"evaluations": 10}')
+            self.assertEqual(module.report_of(args(), "layers"), {"evaluations": 10})
             entry = {"network": "unet", "evaluations": 10, "plans": ["old"]}
             self.assertEqual(ablation.measure(args(), None, {"networks": [entry]})["networks"], [entry])
             for limit, kept in ((5, 10), (10, 10), (20, "new")):
-                before = {"solver_limit_s": 10, "search_limit_s": 4, "networks": [
+                before = {"solver_limit_s": 10, "search_limit_s": 4, "processor": "p", "networks": [
                     {"network": "unet", "keep_all": 10, "plans": [dict(row)], "commit": "old"}]}
                 [found] = points.measure(args(solver_limit=limit), lambda _: None, before)["networks"]
                 self.assertEqual([r["limit_s"] for r in found["plans"]], [kept])
                 self.assertEqual(found["commit"], "old")
+
+
+    def test_other_networks_stay_and_say_what_they_had(self):
+        before = {"commit": "old", "processor": "p", "evaluations": 10, "networks": [
+            {"network": "unet", "least": 1}, {"network": "resnet50", "evaluations": 20, "commit": "new"}]}
+        for asked, named, done in ((10, ["unet"], []), (20, ["unet"], ["unet"]), (20, ["resnet50"], []),
+                                   (30, ["unet", "resnet50"], ["resnet50", "unet"])):
+            measured = []
+
+            def measure_network(_args, network, _folder, measured=measured):
+                measured.append(network)
+                return {"network": network, "evaluations": 1, "commit": "c"}
+            memory = self.module.memory
+            with unittest.mock.patch.object(memory, "measure_network", measure_network):
+                args = types.SimpleNamespace(profile="p", nodes=asked, networks=named, jobs=1)
+                report = memory.measure(args, lambda _: None, before)
+            self.assertEqual(sorted(measured), done)
+            self.assertEqual([(e["network"], e["evaluations"], e["commit"]) for e in report["networks"]],
+                             [(n, 1, "c") if n in done else kept
+                              for n, kept in (("resnet50", ("resnet50", 20, "new")), ("unet", ("unet", 10, "old")))])
 
 
 class PlanNetworks(unittest.TestCase):
@@ -280,6 +300,100 @@ class PlanNetworks(unittest.TestCase):
             self.assertEqual(found["less_by_order"]["published_per_cent"], published)
             self.assertEqual(found["pytorch_fragmentation"]["published_per_cent"], {})
             self.assertEqual("partial" in said.getvalue(), not published)
+
+
+class OverheadBound(unittest.TestCase):
+    """Runs with a tier and without one, on a program that is made up."""
+
+    def measure(self, no_tier):
+        module, runs = load(BENCH / "overhead_bound.py"), []
+
+        def train(_build, _program, *flags):
+            flags = [str(flag) for flag in flags]
+            runs.append(flags)
+            if "--dry-run" in flags:
+                return {"minimum_budget_bytes": 2 << 30}
+            budget = flags[flags.index("--budget") + 1] if "--budget" in flags else "100%"
+            if budget == "20%":
+                return {"code": 3}
+            run = {"unmanaged_peak_bytes": 10 << 30, "budget_bytes": 2 << 30,
+                   "steps": [{"ms": 100 if budget == "100%" else 125}]}
+            if budget == "70%":
+                run["plan"] = {"ample_ms": 100, "ms": 125, "bound_ms": 110, "any_order_bound_ms": 99,
+                               "reordered": False}
+            return run
+        module.train = train
+        with contextlib.redirect_stderr(io.StringIO()):
+            row = module.measure(None, "resnet50_b256", [30, 80], no_tier)
+        return module.table([row]).splitlines()[::2], runs
+
+    def test_without_a_tier_the_smallest_budget_comes_last(self):
+        (header, row), runs = self.measure(True)
+        self.assertEqual(header.split(" | ")[1:],
+                         ["30 %", "80 %", "smallest feasible budget", "1 % more |"])
+        self.assertEqual(row.split(" | ")[1:], [
+            "25.0 % (>= 10.0 %; any order 0 %)", "infeasible", "2.00 GiB: 25.0 %", "2.00 GiB: 25.0 % |"])
+        for flags in runs:
+            self.assertEqual([flags[flags.index(f"--{tier}-limit") + 1] for tier in ("host", "disk")],
+                             ["0", "0"])
+        self.assertEqual([flags[-1] for flags in runs[-2:]], [str(2 << 30), str((2 << 30) * 101 // 100)])
+
+    def test_with_a_tier_nothing_limits_it(self):
+        (_, row), runs = self.measure(False)
+        self.assertEqual(row.split(" | ")[1:], ["25.0 % (>= 10.0 %; any order 0 %)", "infeasible |"])
+        self.assertFalse(any("--host-limit" in flags or "--dry-run" in flags for flags in runs))
+
+
+class PlanningTime(unittest.TestCase):
+    module = load(BENCH / "planning_time.py")
+
+    @staticmethod
+    def planned(first, ms, **more):
+        found = {"ms": ms} if ms else {}
+        return {"order": {"cpu_s": 0.03}, "first": {"calls": 6e6, "cpu_s": 0.8, **({"ms": first} if first else {})},
+                "long": {"calls": 22e6, "cpu_s": 2.0, **found}, **found, **more}
+
+    def row(self, ms, **more):
+        bounds = {"ample_ms": 200, "ms": 204, "any_order_ms": 203, "cpu_s": 4.5}
+        return {"step": "s", "percent": 60, "times": 1, "session": self.planned(212, ms, bounds=bounds), **more}
+
+    def test_what_is_longer_and_what_more_effort_gains(self):
+        row = self.row(210, more=self.planned(208, 209))
+        self.assertEqual(list(self.module.cells(row)), [
+            "60 %", "0.03 s", "6 M, 0.8 s", "22 M, 2.0 s", "2.8 s", "4.5 s", "6.00 %", "5.00 %", "2.00 %",
+            "4.50 % in 3 s", "+0.50"])
+
+    def test_where_nothing_fits_nothing_is_gained(self):
+        nothing = self.planned(None, None)
+        cells = list(self.module.cells({"percent": 5, "session": nothing, "more": nothing}))
+        self.assertEqual(cells[5:], ["-", "none", "none", "-", "none in 3 s", "-"])
+
+    def test_more_effort_stays_beside_the_same_plan(self):
+        rows, known = {}, self.row(210, more=self.planned(208, 209)) | {"times": 10}
+        for row, stays in ((known, True), (self.row(210), True), (self.row(211), False), (self.row(211), False)):
+            self.module.keep(rows, row)
+            self.assertEqual("more" in rows["s", 60], stays)
+            self.assertEqual(rows["s", 60]["times"], 10 if stays else 1)
+
+    def test_other_steps_and_budgets_stay(self):
+        steps = list(self.module.STEPS)
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "bin").mkdir()
+            for program in ("plan_graph", "order_and_releases"):
+                (folder / "bin" / program).write_text("")
+                (folder / "bin" / program).chmod(0o755)
+
+            def measure(_args, step, percents):
+                for percent in percents:
+                    yield {**self.row(210), "step": step, "percent": percent, "operators": 1, "peak_bytes": 1,
+                           "processor": "p", "commit": "c"}
+            with unittest.mock.patch.object(self.module, "measure", measure):
+                for step, percents in ((steps[1], [40]), (steps[0], [40, 60])):
+                    self.assertIsNone(called(self.module.main, "--build", folder, "--output", folder / "t.json",
+                                             "--percents", *percents, "--", step)[0])
+            self.assertEqual([(row["step"], row["percent"]) for row in json.loads((folder / "t.json").read_text())["rows"]],
+                             [(steps[0], 60), (steps[0], 40), (steps[1], 40)])
 
 
 class PlanInstances(unittest.TestCase):

@@ -143,9 +143,10 @@ class ReleasePlanner {
     }
     const int64_t effort =
         begins_anew ? effort_ / static_cast<int64_t>(drafts.size()) : effort_ / 2;
+    const int64_t tries = kTries * std::max<int64_t>(effort_ / kThorough, 1);
     SearchResult searched;
     for (const std::vector<PlannedRelease>& begin : drafts) {
-      SearchResult found = search_releases(trace_, step_, within, begin, effort, stop_);
+      SearchResult found = search_releases(trace_, step_, within, begin, effort, stop_, tries);
       work_ += found.calls;
       const bool is_first = &begin == &drafts.front();
       if (is_first || found.expected.cost < searched.expected.cost) searched = std::move(found);

@@ -25,7 +25,8 @@ struct ReleaseSchedule {
 };
 
 // Search effort in simulated calls, so that a schedule is the same on every machine. kThorough
-// takes some seconds, kQuick a fifth of a second.
+// takes some seconds, kQuick a fifth of a second. A search may end before its effort is used;
+// with a multiple of kThorough it tries as many times as many changes.
 inline constexpr int64_t kThorough = 48'000'000;
 inline constexpr int64_t kQuick = 2'000'000;
 

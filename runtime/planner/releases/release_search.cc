@@ -34,13 +34,11 @@ constexpr double kPriceOnTheWay = 16;
 constexpr size_t kPairs = 100;
 
 // Annealing: in how many rounds, each from the best plan so far; how much worse a change may
-// be, as a share of the step, at a round's start and at its end; how many changes are tried per
-// gap at most, in a round; how many of them change many gaps at once; and by how much a step
-// must exceed its time in ample space to be worth it.
+// be, as a share of the step, at a round's start and at its end; how many changes are of many
+// gaps at once; and by how much a step must exceed its time in ample space to be worth it.
 constexpr int64_t kRounds = 4;
 constexpr double kHot = 1e-3;
 constexpr double kCold = 1e-5;
-constexpr int64_t kTries = 63;
 constexpr double kShareOfLayers = 0.3;
 constexpr double kWorthIt = 0.005;
 
@@ -48,12 +46,13 @@ class Search {
  public:
   Search(const StepTrace& trace, const StepTable& step, const PlanLimits& limits,
          const std::vector<PlannedRelease>& draft, Bytes smallest,
-         const std::atomic<bool>* stop)
+         const std::atomic<bool>* stop, int64_t tries)
       : step_(step),
         limits_(limits),
         simulator_(trace, step, limits),
         choices_(step, limits, draft, smallest),
-        stop_(stop) {
+        stop_(stop),
+        tries_(tries) {
     double sum = 0;
     for (size_t i = 0; i < choices_.size(); ++i) {
       up_to_.push_back(sum += std::sqrt(static_cast<double>(choices_.bytes(i).count())));
@@ -210,7 +209,7 @@ class Search {
     const bool worth_it = static_cast<double>(longer.count()) >= kWorthIt * duration;
     if (!worth_it || effort <= 0) return;
     effort_ = effort;
-    const int64_t tries = kTries * static_cast<int64_t>(choices_.size());
+    const int64_t tries = tries_ * static_cast<int64_t>(choices_.size());
     ReleaseChoices best = choices_;
     double now = least_;
     for (int64_t tried = 0; tried < tries && effort_ > 0; ++tried) {
@@ -307,15 +306,16 @@ class Search {
   StepSimulator::Outcome outcome_;
   std::mt19937_64 random_{1};
   const std::atomic<bool>* stop_;
+  const int64_t tries_;
 };
 
 }  // namespace
 
 SearchResult search_releases(const StepTrace& trace, const StepTable& step,
                              const PlanLimits& limits, const std::vector<PlannedRelease>& draft,
-                             int64_t effort, const std::atomic<bool>* stop) {
+                             int64_t effort, const std::atomic<bool>* stop, int64_t tries) {
   const auto search = [&](const std::vector<PlannedRelease>& from, int64_t share) {
-    return Search(trace, step, limits, from, Bytes(limits.space.count() / share), stop)
+    return Search(trace, step, limits, from, Bytes(limits.space.count() / share), stop, tries)
         .run(effort);
   };
   SearchResult found = search(draft, kSmallestRelease);

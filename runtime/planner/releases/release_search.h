@@ -19,6 +19,9 @@
 
 namespace tidemark::planner {
 
+// Changes that a round of annealing tries for each gap, at most.
+inline constexpr int64_t kTries = 63;
+
 struct SearchResult {
   std::vector<PlannedRelease> releases;  // by call
   StepSimulator::Outcome expected;
@@ -31,6 +34,7 @@ struct SearchResult {
 // search soon once set; null: never set.
 SearchResult search_releases(const StepTrace& trace, const StepTable& step,
                              const PlanLimits& limits, const std::vector<PlannedRelease>& draft,
-                             int64_t effort, const std::atomic<bool>* stop = nullptr);
+                             int64_t effort, const std::atomic<bool>* stop = nullptr,
+                             int64_t tries = kTries);
 
 }  // namespace tidemark::planner

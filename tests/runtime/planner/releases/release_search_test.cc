@@ -57,6 +57,18 @@ TEST(ReleaseSearch, ReleasesNothingWhereAllFits) {
   EXPECT_TRUE(search_releases({}, {}, evict_within(1), {}, kEffort).releases.empty());
 }
 
+TEST(ReleaseSearch, TriesAsOftenAsItMay) {
+  const TracedStep step(tower(30'000, 20'000, 10'000));
+  const auto calls = [&](int64_t tries) {
+    return search_releases(step.trace, step.table, evict_within(2), {}, 1000 * kEffort, nullptr,
+                           tries)
+        .calls;
+  };
+  EXPECT_GT(calls(10 * kTries), 5 * calls(kTries));
+  EXPECT_EQ(calls(kTries),
+            search_releases(step.trace, step.table, evict_within(2), {}, 1000 * kEffort).calls);
+}
+
 TEST(ReleaseSearch, EvictsTheCheapest) {
   EXPECT_EQ(found(tower(300, 100, 200), evict_within(2)), "evict b 1-4");
   EXPECT_EQ(found(tower(100, 300, 200), evict_within(2)), "evict a 0-5");
