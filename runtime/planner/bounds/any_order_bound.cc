@@ -117,6 +117,18 @@ std::vector<uint32_t> fullest(const std::vector<int64_t>& needed, int64_t budget
   return fullest_of_stretches(over, needed, most);
 }
 
+// Adds the last step of the path before all writes of state, if it is the last of all: what
+// they write cannot be copied before.
+void add_before_updates(const IdleGaps& step, const std::vector<Span>& spans,
+                        std::vector<uint32_t>& chosen) {
+  uint32_t first = IdleGaps::kNone;
+  for (uint32_t s = 0; s < step.trace().storages.size(); ++s) {
+    const bool is_written = step.is_state(s) && !step.writes(s).empty();
+    if (is_written) first = std::min(first, spans[step.writes(s).back()].earliest);
+  }
+  if (first != IdleGaps::kNone && first > chosen.back() + 1) chosen.push_back(first - 1);
+}
+
 // Milliseconds that compute waits in any order for an upload that something reads: meanwhile
 // there are only calls that need nothing of it. `waited_for`: the operator that uploads it.
 double upload_wait(const IdleGaps& step, const Before& before, double bytes_per_ms,
@@ -156,8 +168,9 @@ Nanos any_order_bound(const StepTrace& trace, const PlanLimits& limits,
   const double wait = upload_wait(step, before, limits.in_bandwidth / 1e3, upload);
   double added = wait;
   for (const uint32_t most : options.looked_at) {
-    const std::vector<uint32_t> chosen = fullest(needed, limits.space.count(), most);
+    std::vector<uint32_t> chosen = fullest(needed, limits.space.count(), most);
     if (chosen.empty()) break;
+    add_before_updates(step, spans, chosen);
     const auto numbers_below = [&](uint32_t interval) {
       return static_cast<uint32_t>(std::lower_bound(chosen.begin(), chosen.end(), interval) -
                                    chosen.begin());

@@ -5,8 +5,6 @@
 namespace tidemark::planner {
 namespace {
 
-constexpr int64_t kSmallest = 1 << 16;  // bytes of storages that count
-
 double in_units(double bytes) { return bytes / kBytesPerUnit; }
 
 }  // namespace
@@ -42,7 +40,7 @@ AnyOrderProgram::AnyOrderProgram(const IdleGaps& step, const PlanLimits& limits,
 // Made in this step and gone by its end, or alive through all steps.
 bool AnyOrderProgram::is_tracked(uint32_t s) const {
   const StepTrace::Storage& storage = step_.trace().storages[s];
-  return storage.at_start == storage.at_end && step_.size(s) >= kSmallest &&
+  return storage.at_start == storage.at_end && step_.size(s) >= kSmallestIdle &&
          !step_.uses(s).empty();
 }
 
@@ -58,6 +56,12 @@ bool AnyOrderProgram::may_run_again(uint32_t s) const {
 uint32_t AnyOrderProgram::exists_from(uint32_t s) const {
   if (step_.trace().storages[s].at_start) return 0;
   return spans_[step_.uses(s).front()].latest;
+}
+
+// When a step writes, for the last time, what lives through all steps.
+std::optional<Span> AnyOrderProgram::last_write(uint32_t s) const {
+  if (!step_.is_state(s) || step_.writes(s).empty()) return std::nullopt;
+  return spans_[step_.writes(s).back()];
 }
 
 void AnyOrderProgram::find_used() {
@@ -114,11 +118,9 @@ void AnyOrderProgram::add_calls() {
 void AnyOrderProgram::add_variables(uint32_t s) {
   const StepTrace::Storage& storage = step_.trace().storages[s];
   const uint32_t from = exists_from(s);
-  Storage its{std::vector<std::optional<Variable>>(moments_),
-              std::vector<std::optional<Variable>>(moments_),
-              std::vector<std::optional<Variable>>(intervals()),
-              std::vector<std::optional<Variable>>(intervals()),
-              std::vector<std::optional<Variable>>(intervals())};
+  const Storage::Variables none(intervals());
+  Storage its{none, none, none, none, none, none};
+  its.copied.resize(none.size() * 2);
   if (!may_copy(s) && !may_run_again(s)) {
     for (const Return& there : returns(s)) always_[there.moment] += step_.size(s);
     return;
@@ -129,11 +131,10 @@ void AnyOrderProgram::add_variables(uint32_t s) {
       memory_[j].push_back({*its.present[j], in_units(static_cast<double>(step_.size(s)))});
     }
   }
-  const double copied = in_units(step_.copied_bytes(s));
   for (uint32_t i = storage.at_start ? 0 : from + 1; i < intervals(); ++i) {
     if (may_copy(s)) {
       its.back[i] = program_.variable(1.0, 0.0);
-      in_[i].push_back({*its.back[i], copied});
+      in_[i].push_back({*its.back[i], in_units(step_.copied_bytes(s))});
     }
     if (may_run_again(s)) {
       const double price = step_.price(s);
@@ -142,12 +143,31 @@ void AnyOrderProgram::add_variables(uint32_t s) {
       if (price > 0) added_[i].push_back({*its.again[i], price});
     }
   }
-  // Others have a copy from the beginning.
-  if (may_copy(s) && !storage.at_start && step_.written_by(s, 0)) {
-    const uint32_t first = spans_[step_.uses(s).front()].earliest;
-    for (uint32_t j = first; j < moments_; ++j) its.copied[j] = program_.variable(1.0, 0.0);
-  }
+  if (may_copy(s)) add_copied(s, its);
   its_.emplace(s, std::move(its));
+}
+
+// U, E. What is uploaded, and what no step writes, has a copy from the beginning.
+void AnyOrderProgram::add_copied(uint32_t s, Storage& its) {
+  uint32_t begin = 0, end = 0;
+  if (const auto write = last_write(s)) {
+    begin = write->earliest;
+    end = intervals() + write->latest;
+  } else if (!step_.trace().storages[s].at_start && step_.written_by(s, 0)) {
+    begin = spans_[step_.uses(s).front()].earliest;
+    end = moments_;
+    for (uint32_t j = exists_from(s); may_run_again(s) && j < moments_; ++j) {
+      its.exists[j] = program_.variable(1.0, 0.0);
+    }
+  }
+  for (uint32_t j = begin; j < end; ++j) its.copied[j] = program_.variable(1.0, 0.0);
+}
+
+// The last interval in which something may come back that the operator uses.
+uint32_t AnyOrderProgram::back_for(uint32_t op) const {
+  const bool is_looked_at =
+      std::find(looked_at_.begin(), looked_at_.end(), op) != looked_at_.end();
+  return spans_[op].latest - (is_looked_at ? 1 : 0);
 }
 
 // The moments at which the storage is surely needed and not in use, each with the last interval
@@ -160,11 +180,11 @@ std::vector<AnyOrderProgram::Return> AnyOrderProgram::returns(uint32_t s) const 
     if (uses(j, s)) continue;
     uint32_t latest = none;
     for (const uint32_t u : step_.uses(s)) {
-      if (spans_[u].earliest > j) latest = std::min(latest, spans_[u].latest);
+      if (spans_[u].earliest > j) latest = std::min(latest, back_for(u));
     }
     if (latest == none && lives_on) {
       for (const uint32_t u : step_.uses(s))
-        latest = std::min(latest, intervals() + spans_[u].latest);
+        latest = std::min(latest, intervals() + back_for(u));
     }
     if (latest < none) result.push_back({j, latest});
   }
@@ -194,24 +214,46 @@ void AnyOrderProgram::add_rows(uint32_t s) {
   const std::vector<Return> all = returns(s);
   for (size_t n = 0; n < all.size(); ++n) {
     const auto [j, latest] = all[n];
-    Terms row{{*its.present[j], -1.0}}, origin = row;
+    Terms row{{*its.present[j], -1.0}}, origin;
     for (uint32_t i = j + 1; i <= latest && i <= j + intervals(); ++i) {
-      if (its.again[i % intervals()]) {
-        row.push_back({*its.again[i % intervals()], -1.0});
-        origin.push_back(row.back());
-      }
+      if (its.again[i % intervals()]) origin.push_back({*its.again[i % intervals()], -1.0});
       if (its.back[i % intervals()]) row.push_back({*its.back[i % intervals()], -1.0});
     }
+    row.insert(row.end(), origin.begin(), origin.end());
     const bool follows = n + 1 < all.size() && all[n + 1].moment == j + 1 &&
                          all[n + 1].latest == latest;  // then that row and P's give this one
     if (!follows) program_.at_most(row, -1.0);
-    if (its.copied[j]) origin.push_back({*its.copied[j], -1.0});
-    const bool has_copy = may_copy(s) && !its.copied.back();
-    if (!has_copy) program_.at_most(origin, -1.0);
+    // What is away of the state is of this step's version or of the last one's.
+    const auto before = its.copied[intervals() + j];
+    if (!its.copied[j] && !before) continue;  // there is a copy in any case, or no tier
+    if (its.exists[j]) {
+      origin.push_back({*its.exists[j], -1.0});
+    } else {
+      origin.push_back({*its.present[j], -1.0});
+      if (its.copied[j]) origin.push_back({*its.copied[j], -1.0});
+      if (before) origin.push_back({*before, -1.0});
+    }
+    program_.at_most(origin, -1.0);
   }
+  add_existence(s);
   add_operands(s);
   if (may_run_again(s)) add_first_run(s, all);
   add_copies(s);
+}
+
+// E
+void AnyOrderProgram::add_existence(uint32_t s) {
+  const Storage& its = its_.at(s);
+  for (uint32_t j = 0; j < moments_; ++j) {
+    if (!its.exists[j]) continue;
+    const Term least{*its.exists[j], -1.0};
+    program_.at_most(Terms{{*its.copied[j], 1.0}, least}, 0.0);
+    program_.at_most(Terms{{*its.present[j], 1.0}, {*its.back[j + 1], 1.0}, least}, 0.0);
+    program_.at_most(
+        Terms{{*its.exists[j], 1.0}, {*its.present[j], -1.0}, {*its.copied[j], -1.0}}, 0.0);
+    if (j + 1 == moments_) continue;
+    program_.at_most(Terms{{*its.exists[j + 1], 1.0}, least, {*its.again[j + 1], -1.0}}, 0.0);
+  }
 }
 
 void AnyOrderProgram::add_operands(uint32_t s) {
@@ -224,6 +266,11 @@ void AnyOrderProgram::add_operands(uint32_t s) {
       Terms row{{*its.again[i], 1.0}};
       came(row, input.storage, i, -1.0);
       program_.at_most(row, 0.0);
+      if (!x->second.exists[i - 1]) continue;
+      program_.at_most(Terms{{*its.again[i], 1.0},
+                             {*x->second.exists[i - 1], -1.0},
+                             {*x->second.again[i], -1.0}},
+                       0.0);
     }
   }
 }
@@ -241,38 +288,54 @@ void AnyOrderProgram::add_first_run(uint32_t s, const std::vector<Return>& all) 
   program_.at_most(once, 1.0);
   for (const Return& there : all) {
     Terms row = none;
-    row.push_back({*its.present[there.moment], -1.0});
-    if (its.copied[there.moment]) row.push_back({*its.copied[there.moment], -1.0});
+    const auto exists = its.exists[there.moment];
+    row.push_back({exists ? *exists : *its.present[there.moment], -1.0});
     program_.at_most(row, -1.0);
   }
   for (const StepTrace::Input& input : step_.maker(s).inputs) {
     const auto found = its_.find(input.storage);
-    if (found == its_.end()) continue;
-    const Storage& x = found->second;
-    Terms row;
-    for (uint32_t i = intervals(); i-- > 1 && its.first[i] && x.present[i - 1];) {
-      row.push_back({*its.first[i], 1.0});
-      if (x.again[i]) row.push_back({*x.again[i], -1.0});
-      if (x.back[i]) row.push_back({*x.back[i], -1.0});
-      Terms there = row;
-      there.push_back({*x.present[i - 1], -1.0});
-      program_.at_most(there, 0.0);
-    }
+    if (found != its_.end()) add_way_to_run(its, found->second);
   }
+}
+
+// The first run needs all of its input x. What does not exist of that runs again, too.
+void AnyOrderProgram::add_way_to_run(const Storage& its, const Storage& x) {
+  Terms runs, present, exists;  // from moment i - 1 on
+  uint32_t i = intervals();
+  const auto with = [&](Terms row, Variable there) {
+    row.push_back({there, -1.0});
+    program_.at_most(row, 0.0);
+  };
+  while (--i > 0 && its.first[i] && x.present[i - 1]) {
+    for (Terms* row : {&runs, &present, &exists}) row->push_back({*its.first[i], 1.0});
+    if (x.again[i]) {
+      present.push_back({*x.again[i], -1.0});
+      exists.push_back({*x.again[i], -1.0});
+    }
+    if (x.back[i]) present.push_back({*x.back[i], -1.0});
+    with(present, *x.present[i - 1]);
+    if (x.exists[i - 1]) with(exists, *x.exists[i - 1]);
+  }
+  if (runs.empty() || !x.again[i + 1]) return;
+  for (const auto& first : x.first) {
+    if (first) runs.push_back({*first, -1.0});
+  }
+  with(runs, x.exists[i] ? *x.exists[i] : *x.present[i]);
 }
 
 void AnyOrderProgram::add_copies(uint32_t s) {
   const Storage& its = its_.at(s);
   const double copied = in_units(step_.copied_bytes(s));
   std::optional<Variable> before;
-  for (uint32_t j = 0; j < moments_; ++j) {
+  for (uint32_t j = 0; j < its.copied.size(); ++j) {
     if (!its.copied[j]) continue;
-    out_[j].push_back({*its.copied[j], copied});
+    Terms& out = out_[j % intervals()];
+    out.push_back({*its.copied[j], copied});
     if (before) {
-      out_[j].push_back({*before, -copied});
+      out.push_back({*before, -copied});
       program_.at_most(Terms{{*before, 1.0}, {*its.copied[j], -1.0}}, 0.0);
     }
-    if (its.back[j + 1]) {
+    if (!last_write(s) && its.back[j + 1]) {
       program_.at_most(Terms{{*its.back[j + 1], 1.0}, {*its.copied[j], -1.0}}, 0.0);
     }
     before = its.copied[j];

@@ -34,12 +34,15 @@ class AnyOrderProgram {
 
  private:
   using Variable = LinearProgram::Variable;
-  using Terms = std::vector<LinearProgram::Term>;
+  using Term = LinearProgram::Term;
+  using Terms = std::vector<Term>;
   // What a schedule may do with a storage: by moment (the start of an operator looked at), and
   // by interval. None: it cannot, or it does not matter.
   struct Storage {
-    std::vector<std::optional<Variable>> present, copied;     // P, U
-    std::vector<std::optional<Variable>> again, first, back;  // y, f, r
+    using Variables = std::vector<std::optional<Variable>>;
+    Variables present, exists;     // P, E
+    Variables copied;              // U, also at the step's end and in the next step
+    Variables again, first, back;  // y, f, r
   };
   // Until when a storage has to come back if it is not there at a moment.
   struct Return {
@@ -53,16 +56,21 @@ class AnyOrderProgram {
   bool may_copy(uint32_t storage) const;
   bool may_run_again(uint32_t storage) const;
   uint32_t exists_from(uint32_t storage) const;
+  std::optional<Span> last_write(uint32_t storage) const;
+  uint32_t back_for(uint32_t op) const;
   std::vector<Return> returns(uint32_t storage) const;
 
   void find_used();
   int64_t needed(uint32_t moment) const;
   void add_calls();
   void add_variables(uint32_t storage);
+  void add_copied(uint32_t storage, Storage& its);
   void add_rows(uint32_t storage);
+  void add_existence(uint32_t storage);
   void came(Terms& terms, uint32_t storage, uint32_t interval, double factor) const;
   void add_operands(uint32_t storage);
   void add_first_run(uint32_t storage, const std::vector<Return>& returns);
+  void add_way_to_run(const Storage& its, const Storage& input);
   void add_copies(uint32_t storage);
   void add_memory(int64_t budget);
   void add_links();

@@ -9,7 +9,6 @@
 namespace tidemark::planner {
 namespace {
 
-constexpr int64_t kSmallestIdle = 1 << 16;
 constexpr int64_t kMaxPadding = 511;  // of a storage's size, because of alignment
 
 double in_milliseconds(Nanos time) { return static_cast<double>(time.count()) * 1e-6; }
@@ -182,7 +181,7 @@ void IdleGaps::add_between(std::vector<uint32_t>& chosen, double apart) const {
   // What the updates write, often by the last operators, cannot be copied before them.
   uint32_t update = calls();
   for (uint32_t s = 0; s < writes_.size(); ++s) {
-    if (lives_through_[s] && !writes_[s].empty()) update = std::min(update, writes_[s].front());
+    if (is_state(s) && !writes_[s].empty()) update = std::min(update, writes_[s].front());
   }
   if (update < calls()) more.push_back(update);
   chosen.insert(chosen.end(), more.begin(), more.end());

@@ -35,6 +35,9 @@ struct IdleGap {
   bool must_exist() const { return kind != Kind::kTail; }
 };
 
+// Smaller storages do not count.
+inline constexpr int64_t kSmallestIdle = 1 << 16;
+
 class IdleGaps {
  public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
@@ -42,13 +45,19 @@ class IdleGaps {
   // REQUIRES: trace_violations() finds nothing; the trace outlives this object.
   explicit IdleGaps(const StepTrace& trace);
 
-  // Gaps of storages of at least 64 KiB; tails last.
+  // Gaps of storages of at least kSmallestIdle bytes; tails last.
   const std::vector<IdleGap>& gaps() const { return gaps_; }
 
   const StepTrace& trace() const { return trace_; }
   uint32_t calls() const { return static_cast<uint32_t>(trace_.ops.size()); }
   // The operators that use the storage, in order.
   const std::vector<uint32_t>& uses(uint32_t storage) const { return uses_[storage]; }
+  // Those of them that write it in place.
+  const std::vector<uint32_t>& writes(uint32_t storage) const { return writes_[storage]; }
+  // Whether it may be away at the step's end and come back in the next step, and counts.
+  bool is_state(uint32_t storage) const {
+    return lives_through_[storage] && size(storage) >= kSmallestIdle;
+  }
   int64_t size(uint32_t storage) const { return trace_.storages[storage].size.count(); }
   // Bytes that a copy moves, at least: without what alignment adds.
   double copied_bytes(uint32_t storage) const;

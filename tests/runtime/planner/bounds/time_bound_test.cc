@@ -173,6 +173,22 @@ TEST(TimeBound, StateIsAwayOverTheEnd) {
   EXPECT_NEAR(added(step, copy_within(12, 5'000'000)), 0, kError);
 }
 
+// Before the update of state nothing of it is copied out: 10 of 20 ms lie beside that update,
+// whatever else was written before.
+TEST(TimeBound, LooksWhereStateIsWrittenFirst) {
+  TraceBuilder step;
+  const uint32_t state = step.outside(4, /*persistent=*/true);
+  const uint32_t statistics = step.outside(1, /*persistent=*/true);
+  step.item(statistics).size = Bytes(512);
+  const uint32_t s0 = step.call({statistics}, 10'000'000, 8);
+  step.writes(statistics);
+  step.run({s0}, 10'000'000);
+  step.update(state, 10'000'000);
+  PlanLimits limits = copy_within(8, 5'000'000);
+  limits.space += Bytes(512);
+  EXPECT_NEAR(added(step, limits, {.looked_at = {1}}), 10'000'000, 20'000);
+}
+
 // What no step writes has a copy, and only comes back.
 TEST(TimeBound, WhatIsOnlyReadHasACopy) {
   TraceBuilder step;
