@@ -29,7 +29,7 @@ HOT = (
     "attention_tensor_cores_cuda", "attention_tensor_cores_grad_cuda", "rotary_cuda",
     "layer_norm_cuda", "rms_norm_cuda", "softmax_cuda", "cross_entropy_cuda",
     "linear_cross_entropy_cuda", "arithmetic_cuda", "unary_cuda", "gelu_cuda",
-    "silu_mul_cuda", "inplace_cuda", "optimizer_cuda", "compact_adam_cuda", "batch_norm_cuda",
+    "silu_mul_cuda", "inplace_cuda", "optimizer_cuda", "compact_cuda", "batch_norm_cuda",
     "relu_cuda", "embedding_cuda", "random_cuda", "convolution_cuda",
 )
 # Bytes of spills that are no mistake: one block more fits. Adam's are across the slow path of

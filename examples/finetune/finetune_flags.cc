@@ -221,7 +221,7 @@ void complete(FinetuneFlags& flags, const LoraFlags& lora, bool length_given) {
     throw UsageError("--rounding stochastic needs --stored bf16 and no LoRA");
   }
   if (flags.optimizer == "sgd" && flags.trains) {
-    if (trains_bfloat16) throw UsageError("--stored bf16 without LoRA needs adam or adamw");
+    if (!flags.adam.masters) throw UsageError("--rounding stochastic needs adam or adamw");
     if (flags.adam.eight_bit) throw UsageError("--adam-8bit needs adam or adamw");
   }
   flags.adam.seed = flags.seed;

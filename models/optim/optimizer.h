@@ -92,8 +92,7 @@ class Optimizer {
 // How Adam's numbers are stored; the update is described in ops/optimizer/optimizer.h.
 struct AdamStorage {
   // A float32 master beside each bfloat16 parameter; otherwise bfloat16 parameters are rounded
-  // at random. A master is filled from its parameter by the parameter's first update. From
-  // then on it is the master that counts: values written to the parameter are overwritten.
+  // at random.
   bool masters = true;
   // Mean and variance in 8 bits, for parameters of at least kSmallest8bit elements. Results
   // differ from those of float32 state.
@@ -107,10 +106,13 @@ struct AdamStorage {
 };
 inline constexpr int64_t kSmallest8bit = 4096;  // smaller ones would save little
 
-// Parameters are float32, except that those of make_adam() may be bfloat16; otherwise
-// UsageError is thrown. The rules and their options are those of ops/optimizer/optimizer.h. SGD
-// without momentum has no state. All throw UsageError naming an option that is NaN, infinite or
-// out of range.
+// Parameters are float32 or bfloat16; those of make_unfused_adam() must be float32, or
+// UsageError is thrown. A master is filled from its parameter by the parameter's first update.
+// From then on it is the master that counts: values written to the parameter are overwritten.
+// The rules and their options are those of ops/optimizer/optimizer.h. All throw UsageError
+// naming an option that is NaN, infinite or out of range.
+//
+// State: "NAME.momentum", with momentum; "NAME.master", of bfloat16 parameters.
 std::unique_ptr<Optimizer> make_sgd(std::vector<NamedTensor> parameters,
                                     const SgdOptions& options);
 // AdamW if options.decoupled is set. State: "NAME.mean", "NAME.variance", and, where it exists,

@@ -11,8 +11,6 @@
 namespace tidemark::attention {
 namespace {
 
-constexpr int kAtOnce = 2;  // parts: a step of rows of bfloat16
-
 // A row's or column's query: its scores' log_sum in powers of two, and delta. What does not
 // exist is 0, and so are q and g: with finite keys and values its pairs contribute nothing.
 struct QuerySums {
@@ -46,12 +44,13 @@ template <class T, int kDepth>
 using GradTiles = Tiles<T, kDepth, 2>;
 
 template <class T, int kDepth, bool kStarts>
-__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
+__global__ void __launch_bounds__(kTileThreads, kQueryGradBlocks<T, kDepth>)
     query_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
                       bool vectors, T* dq) {
   using OwnTiles = GradTiles<T, kDepth>;
   using Own = typename OwnTiles::Own;
   using Passing = typename OwnTiles::Passing;
+  constexpr int kAtOnce = 2;  // parts: a step of rows of bfloat16
   OwnTiles& tiles = block_shared<OwnTiles>();
   __shared__ TileKeys there[2];
   const Extents& extents = call.extents;
@@ -213,12 +212,16 @@ class SeenBy {
 };
 
 template <class T, int kDepth, bool kStarts>
-__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
+__global__ void __launch_bounds__(kTileThreads, kKeyGradBlocks<T, kDepth>)
     key_grad_kernel(const __grid_constant__ Call call, Operands<T> from, RowSums saved,
                     bool vectors, const int32_t* ends, T* dk, T* dv) {
   using OwnTiles = GradTiles<T, kDepth>;
   using Own = typename OwnTiles::Own;
   using Passing = typename OwnTiles::Passing;
+  // Two gradients leave few registers in float32. Three blocks fit for heads of 64 elements if
+  // a warp has the scores of one part at once.
+  constexpr int kAtOnce = sizeof(T) == 4 && kDepth == 64 ? 1 : 2;
+  constexpr int kUnrolled = sizeof(T) == 4 ? 1 : 2;
   OwnTiles& tiles = block_shared<OwnTiles>();
   __shared__ KeptKeys kept[2];
   __shared__ QuerySums sums[2][kTileRows];
@@ -247,11 +250,13 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks<T, kDepth>)
           sums[turn][row] = saved.of(number + row, first + row < extents.queries);
         }
         if constexpr (kStarts) started[turn].find(call, place, first, lane);
-        if (call.dropout.active()) kept[turn].draw(call, number, place.first, lane);
+        if (call.dropout.active()) {
+          kept[turn].template draw<kUnrolled>(call, number, place.first, lane);
+        }
       },
       [&](int first, int turn, int part0, const Passing& queries, const Passing& gradients) {
         const auto add = [&](const auto& seen) {
-#pragma unroll(kDepth > 64 ? 1 : 2)
+#pragma unroll(kDepth > 64 ? 1 : kUnrolled)
           for (int part = 0; part < OwnTiles::kRows / 8; part += kAtOnce) {
             // Transposed: a row is a key, a column a query.
             FragmentC scores[kAtOnce], dp[kAtOnce];

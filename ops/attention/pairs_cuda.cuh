@@ -171,8 +171,9 @@ struct KeptKeys {
   uint32_t bits[4][kTileRows / 2];
 
   // `query`: number of the first, over all heads.
+  template <int kUnrolled>
   __device__ void draw(const Call& call, int64_t query, int64_t first_key, const Lane& lane) {
-#pragma unroll 2
+#pragma unroll(kUnrolled)
     for (int p = lane.warp * 8; p < lane.warp * 8 + 8; ++p) {
       const auto words = random_block(
           call.random_keys,

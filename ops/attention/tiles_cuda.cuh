@@ -39,9 +39,9 @@ inline constexpr int kForwardBlocks = kSmallShared     ? 2
                                       : kDepth > 64    ? 2
                                                        : 4;
 template <class T, int kDepth>
-inline constexpr int kBackwardBlocks = kSmallShared || kDepth > 64 ? 2
-                                       : sizeof(T) == 2            ? 3
-                                                                   : 2;
+inline constexpr int kQueryGradBlocks = kSmallShared || (sizeof(T) == 2 && kDepth > 64) ? 2 : 3;
+template <class T, int kDepth>
+inline constexpr int kKeyGradBlocks = kSmallShared || kDepth > 64 ? 2 : 3;
 
 // The longest rows.
 inline constexpr int kMaxDepth = 128;

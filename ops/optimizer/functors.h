@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 
+#include "ops/kernels/instruction_sets.h"
 #include "ops/registry/attrs.h"
 #include "runtime/core/host_device.h"
 
@@ -41,22 +44,37 @@ struct SgdMomentumStep {
   }
 };
 
-// Calls step(functor) with the variant that the call's scalars select.
-template <class Step>
-void with_sgd_momentum_step(const Scalars& scalars, const Step& step) {
-  const SgdNumbers n(scalars);
-  const bool decay = n.weight_decay != 0, first = scalars[5] != 0, nesterov = scalars[4] != 0;
-  switch (decay << 2 | first << 1 | nesterov << 0) {
-    case 0b000: return step(SgdMomentumStep<false, false, false>{n});
-    case 0b001: return step(SgdMomentumStep<false, false, true>{n});
-    case 0b010: return step(SgdMomentumStep<false, true, false>{n});
-    case 0b011: return step(SgdMomentumStep<false, true, true>{n});
-    case 0b100: return step(SgdMomentumStep<true, false, false>{n});
-    case 0b101: return step(SgdMomentumStep<true, false, true>{n});
-    case 0b110: return step(SgdMomentumStep<true, true, false>{n});
-    default: return step(SgdMomentumStep<true, true, true>{n});
+// A rule, with a call's scalars. with_step() calls use(functor) with the variant that they
+// select. kStates: the tensors of state that belong to a parameter.
+template <bool momentum>
+struct SgdRule {
+  static constexpr size_t kStates = momentum ? 1 : 0;
+  explicit SgdRule(const Scalars& s) : numbers(s), nesterov(s[4] != 0), first(s[5] != 0) {}
+
+  template <class Use>
+  TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void with_step(const Use& use) const {
+    const bool decay = numbers.weight_decay != 0;
+    if constexpr (!momentum) {
+      if (decay) return use(SgdStep<true>{numbers});
+      use(SgdStep<false>{numbers});
+    } else {
+      switch (decay << 2 | first << 1 | nesterov << 0) {
+        case 0b000: return use(SgdMomentumStep<false, false, false>{numbers});
+        case 0b001: return use(SgdMomentumStep<false, false, true>{numbers});
+        case 0b010: return use(SgdMomentumStep<false, true, false>{numbers});
+        case 0b011: return use(SgdMomentumStep<false, true, true>{numbers});
+        case 0b100: return use(SgdMomentumStep<true, false, false>{numbers});
+        case 0b101: return use(SgdMomentumStep<true, false, true>{numbers});
+        case 0b110: return use(SgdMomentumStep<true, true, false>{numbers});
+        default: return use(SgdMomentumStep<true, true, true>{numbers});
+      }
+    }
   }
-}
+
+  SgdNumbers numbers;
+  bool nesterov;
+  bool first;  // update of these parameters
+};
 
 struct AdamNumbers {
   explicit AdamNumbers(const Scalars& s)
@@ -97,12 +115,26 @@ struct AdamStep {
   }
 };
 
-template <class Step>
-void with_adam_step(const Scalars& scalars, const Step& step) {
-  const AdamNumbers n(scalars);
-  if (n.weight_decay == 0) return step(AdamStep<Decay::kNone>{n});
-  if (scalars[6] != 0) return step(AdamStep<Decay::kDecoupled>{n});
-  step(AdamStep<Decay::kCoupled>{n});
-}
+struct AdamRule {
+  static constexpr size_t kStates = 2;
+  explicit AdamRule(const Scalars& s)
+      : numbers(s),
+        update(static_cast<uint64_t>(s[5])),
+        rounding_key(static_cast<uint64_t>(s[7])),
+        decoupled(s[6] != 0),
+        first(update == 1) {}
+
+  template <class Use>
+  TIDEMARK_HOST_DEVICE TIDEMARK_INLINE void with_step(const Use& use) const {
+    if (numbers.weight_decay == 0) return use(AdamStep<Decay::kNone>{numbers});
+    if (decoupled) return use(AdamStep<Decay::kDecoupled>{numbers});
+    use(AdamStep<Decay::kCoupled>{numbers});
+  }
+
+  AdamNumbers numbers;
+  uint64_t update;        // of these parameters, counted from 1
+  uint64_t rounding_key;  // element e takes word e % 4 of the Philox block (e / 4, update)
+  bool decoupled, first;
+};
 
 }  // namespace tidemark

@@ -22,7 +22,8 @@ PreparedKernel prepare_sgd_cpu(const OpQuery& query);
 PreparedKernel prepare_sgd_momentum_cpu(const OpQuery& query);
 PreparedKernel prepare_adam_cpu(const OpQuery& query);
 PreparedKernel prepare_clip_cpu(const OpQuery& query);
-template <bool master, bool eight_bit>
-PreparedKernel prepare_compact_adam_cpu(const OpQuery& query);
+// Rule: AdamRule or SgdRule (functors.h).
+template <class Rule, bool master, bool eight_bit>
+PreparedKernel prepare_compact_cpu(const OpQuery& query);
 
 }  // namespace tidemark::optimizer

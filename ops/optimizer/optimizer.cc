@@ -88,20 +88,33 @@ const OpDef kClip = {.name = "clip_",
                      .input_group = 2,
                      .prepare = {optimizer::prepare_clip_cpu}};
 
+namespace {
+
+const OpDef& sgd_op(const SgdUpdate& update) {
+  const bool momentum = update.momentum_buffer.defined();
+  if (update.master.defined()) return momentum ? kSgdMomentumMasterStep : kSgdMasterStep;
+  return momentum ? kSgdMomentumStep : kSgdStep;
+}
+
+}  // namespace
+
 void sgd_step_(std::span<const SgdUpdate> updates, const SgdOptions& o, bool first_step) {
   require(!o.nesterov || (o.momentum > 0 && o.dampening == 0), "sgd_step_",
           "nesterov needs momentum and no dampening");
   const bool momentum = o.momentum != 0;
+  const OpDef& op = updates.empty() ? kSgdStep : sgd_op(updates.front());
   std::vector<Tensor> inputs;
-  inputs.reserve(3 * updates.size());
+  inputs.reserve(op.input_group * updates.size());
   for (const SgdUpdate& update : updates) {
     require_off_tape("sgd_step_", update.param);
     require(update.momentum_buffer.defined() == momentum, "sgd_step_",
             "a momentum buffer is needed with momentum, and only then");
+    require(&sgd_op(update) == &op, "sgd_step_", "updates of a call must be of one kind");
     inputs.insert(inputs.end(), {update.param, update.grad});
     if (momentum) inputs.push_back(update.momentum_buffer);
+    if (update.master.defined()) inputs.push_back(update.master);
   }
-  dispatch(momentum ? kSgdMomentumStep : kSgdStep, inputs, {},
+  dispatch(op, inputs, {},
            {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov * 1., first_step * 1.});
 }
 

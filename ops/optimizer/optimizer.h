@@ -1,6 +1,5 @@
 // Optimizer updates, in place. Each is one fused pass over parameters and their state, computed
-// in float32. SGD is float32 throughout; Adam's parameters may be bfloat16, and its state
-// 8-bit.
+// in float32. Parameters may be bfloat16, and Adam's state 8-bit.
 //
 // One operator takes any number of parameters, or of gradients to clip. On a GPU, one kernel
 // updates dozens of them; a kernel for each small one would cost little but its launch. All of
@@ -34,8 +33,11 @@ struct SgdOptions {
 // d = grad + weight_decay param; with momentum, buffer = momentum buffer + (1 - dampening) d
 // (first step: buffer = d), and d = buffer, or d + momentum buffer with nesterov; param -= lr
 // d. `momentum_buffer` is undefined exactly if momentum is 0.
+//
+// A bfloat16 parameter needs a master, as Adam's may have one (below).
 struct SgdUpdate {
   Tensor param, grad, momentum_buffer;
+  Tensor master{};
 };
 void sgd_step_(std::span<const SgdUpdate> updates, const SgdOptions& options, bool first_step);
 void sgd_step_(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer,
@@ -59,8 +61,8 @@ struct AdamOptions {
 //
 // - The parameter is bfloat16, and its gradient bfloat16 or float32. With `master`, a float32
 //   copy, the copy is updated, and the parameter is the copy rounded to nearest: the copy has
-//   the bits of a float32 parameter updated with the same gradients. Step 1 starts from the
-//   parameter and only writes the copy. Without a master, the updated value is rounded at
+//   the bits of a float32 parameter updated with the same gradients. The first step starts from
+//   the parameter and only writes the copy. Without a master, the updated value is rounded at
 //   random to one of its two neighbours, so that the mean is exact and small updates are not
 //   lost. The random bits depend on (rounding_key, step, element) alone. Such a call has one
 //   parameter.
@@ -92,8 +94,10 @@ void clip_(std::span<const Tensor> grads, const Tensor& norm, double max_norm);
 
 // Scalars: lr, momentum, dampening, weight_decay, nesterov (0 or 1), first step (0 or 1).
 // Inputs: the tensors named, for each parameter.
-extern const OpDef kSgdStep;          // param, grad
-extern const OpDef kSgdMomentumStep;  // param, grad, momentum buffer
+extern const OpDef kSgdStep;                // param, grad
+extern const OpDef kSgdMomentumStep;        // param, grad, momentum buffer
+extern const OpDef kSgdMasterStep;          // param, grad, master
+extern const OpDef kSgdMomentumMasterStep;  // param, grad, momentum buffer, master
 // Scalars: lr, beta1, beta2, eps, weight_decay, step, decoupled (0 or 1).
 extern const OpDef kAdamStep;  // param, grad, m, v
 // The same and the rounding key.

@@ -52,21 +52,19 @@ class ParameterLoops {
 
 PreparedKernel prepare_sgd_cpu(const OpQuery& query) {
   return {Bytes(0), [loops = ParameterLoops<2>(query)](const KernelArgs& args) {
-            const SgdNumbers numbers(args.scalars);
-            if (numbers.weight_decay == 0) return loops.run(args, SgdStep<false>{numbers});
-            loops.run(args, SgdStep<true>{numbers});
+            SgdRule<false>(args.scalars).with_step([&](const auto& f) { loops.run(args, f); });
           }};
 }
 
 PreparedKernel prepare_sgd_momentum_cpu(const OpQuery& query) {
   return {Bytes(0), [loops = ParameterLoops<3>(query)](const KernelArgs& args) {
-            with_sgd_momentum_step(args.scalars, [&](const auto& f) { loops.run(args, f); });
+            SgdRule<true>(args.scalars).with_step([&](const auto& f) { loops.run(args, f); });
           }};
 }
 
 PreparedKernel prepare_adam_cpu(const OpQuery& query) {
   return {Bytes(0), [loops = ParameterLoops<4>(query)](const KernelArgs& args) {
-            with_adam_step(args.scalars, [&](const auto& f) { loops.run(args, f); });
+            AdamRule(args.scalars).with_step([&](const auto& f) { loops.run(args, f); });
           }};
 }
 

@@ -103,22 +103,20 @@ using Gradient = Reads<const float>;
 
 PreparedKernel prepare_sgd(const OpQuery& query) {
   return {Bytes(0), [steps = Steps<Value, Gradient>(query)](const KernelArgs& args) {
-            const SgdNumbers numbers(args.scalars);
-            if (numbers.weight_decay == 0) return steps.run(args, SgdStep<false>{numbers});
-            steps.run(args, SgdStep<true>{numbers});
+            SgdRule<false>(args.scalars).with_step([&](const auto& f) { steps.run(args, f); });
           }};
 }
 
 PreparedKernel prepare_sgd_momentum(const OpQuery& query) {
   return {Bytes(0), [steps = Steps<Value, Gradient, Value>(query)](const KernelArgs& args) {
-            with_sgd_momentum_step(args.scalars, [&](const auto& f) { steps.run(args, f); });
+            SgdRule<true>(args.scalars).with_step([&](const auto& f) { steps.run(args, f); });
           }};
 }
 
 PreparedKernel prepare_adam(const OpQuery& query) {
   return {Bytes(0),
           [steps = Steps<Value, Gradient, Value, Value>(query)](const KernelArgs& args) {
-            with_adam_step(args.scalars, [&](const auto& f) { steps.run(args, f); });
+            AdamRule(args.scalars).with_step([&](const auto& f) { steps.run(args, f); });
           }};
 }
 

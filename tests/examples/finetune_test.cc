@@ -161,7 +161,7 @@ TEST_F(FinetuneTest, SameBitsWhateverTheMemory) {
   for (const std::string kind :
        {"--memory 4GiB ", "--lora-rank 4 --lora-dropout 0.1 ", "--accumulate 4 --no-packing ",
         "--lora-rank 2 --lora-targets q_proj,down_proj --accumulate 2 --stored bf16 ",
-        "--stored bf16 --accumulate 2 ",
+        "--stored bf16 --accumulate 2 ", "--stored bf16 --optimizer sgd ",
         "--stored bf16 --rounding stochastic --dtype bf16 --adam-8bit "}) {
     if (kind.find("--dtype bf16") != std::string::npos && !testing::has_bfloat16()) continue;
     const auto with = [&](const std::string& memory) { return train(kind + memory); };
@@ -197,7 +197,7 @@ TEST_F(FinetuneTest, ResumesWithTheSameBits) {
   int number = 0;
   for (const std::string kind :
        {"--lora-rank 4 --lora-dropout 0.1 ", "--accumulate 2 ", "--stored bf16 --adam-8bit ",
-        "--stored bf16 --rounding stochastic "}) {
+        "--stored bf16 --rounding stochastic ", "--stored bf16 --optimizer sgd "}) {
     const std::string checkpoint = " --checkpoint " + path("state" + std::to_string(number++));
     const Result whole = train(kind + "--steps 4 --lr-steps 4");
     ASSERT_EQ(train(kind + "--steps 2 --lr-steps 4" + checkpoint).code, 0);
@@ -340,7 +340,8 @@ TEST_F(FinetuneTest, MistakesAreExplained) {
   expect(run("--model smollm2-135m --steps 1"), 2, "names a network without weights");
   expect(train("--rounding stochastic"), 2, "--rounding stochastic needs --stored bf16");
   expect(train("--stored bf16 --lora-rank 4 --rounding stochastic"), 2, "and no LoRA");
-  expect(train("--stored bf16 --optimizer sgd"), 2, "needs adam or adamw");
+  expect(train("--stored bf16 --rounding stochastic --optimizer sgd"), 2,
+         "--rounding stochastic needs adam or adamw");
   expect(train("--adam-8bit --optimizer sgd"), 2, "--adam-8bit needs adam or adamw");
   expect(train("--merge --output x"), 2, "--merge needs");
   expect(train("--seq-length 129"), 2, "at most 128 tokens");

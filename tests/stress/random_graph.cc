@@ -210,7 +210,13 @@ void RandomGraph::update() {
     }
     if (once_in(2)) {
       parameter.narrow.grad = cast(tanh(gradient), DType::kBFloat16);
-      adam_step_({&parameter.narrow, 1}, {.lr = 0.01}, steps_, i);
+      const AdamUpdate& by = parameter.narrow;
+      if (by.master.defined() && by.m.dtype() == DType::kFloat32 && steps_ % 2 == 0) {
+        const SgdUpdate sgd{by.param, by.grad, by.m, by.master};
+        sgd_step_({&sgd, 1}, {.lr = 0.01, .momentum = 0.9}, /*first_step=*/false);
+      } else {
+        adam_step_({&by, 1}, {.lr = 0.01}, steps_, i);
+      }
       parameter.narrow.grad = {};
     }
     clear_grad(parameter.value);

@@ -7,7 +7,7 @@
 #include "ops/registry/dispatch.h"
 #include "ops/view/view.h"
 #include "runtime/session/call_listener.h"
-#include "tests/ops/optimizer/reference_adam.h"
+#include "tests/ops/optimizer/reference_updates.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -21,44 +21,8 @@ Values gradient_of_step(size_t count, int step) {
   return random_values(static_cast<int64_t>(count), 100 + static_cast<uint32_t>(step));
 }
 
-// torch/optim/sgd.py, _single_tensor_sgd, operation by operation on float32 values.
-void reference_sgd(Values& param, Values grad, Values& buffer, const SgdOptions& o,
-                   bool first) {
-  for (size_t i = 0; i < param.size(); ++i) {
-    volatile float d = grad[i];  // volatile: every operation rounds, none is contracted
-    if (o.weight_decay != 0) {
-      volatile float decay = static_cast<float>(o.weight_decay) * param[i];
-      d = d + decay;
-    }
-    if (o.momentum != 0) {
-      if (first) {
-        buffer[i] = d;
-      } else {
-        volatile float kept = static_cast<float>(o.momentum) * buffer[i];
-        volatile float added = static_cast<float>(1 - o.dampening) * d;
-        buffer[i] = kept + added;
-      }
-      if (o.nesterov) {
-        volatile float ahead = static_cast<float>(o.momentum) * buffer[i];
-        d = d + ahead;
-      } else {
-        d = buffer[i];
-      }
-    }
-    volatile float update = static_cast<float>(-o.lr) * d;
-    param[i] = param[i] + update;
-  }
-}
-
 TEST_F(OptimizerTest, SgdIsTheReferenceToTheBit) {
-  for (const SgdOptions& o : std::vector<SgdOptions>{
-           {.lr = 0.1},
-           {.lr = 0.1, .weight_decay = 0.01},
-           {.lr = 0.1, .momentum = 0.9},
-           {.lr = 0.1, .momentum = 0.9, .dampening = 0.5},
-           {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4},
-           {.lr = 0.1, .momentum = 0.9, .nesterov = true},
-           {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true}}) {
+  for (const SgdOptions& o : sgd_rules()) {
     for (const size_t count : {0, 1, 7, 70001}) {
       SCOPED_TRACE(::testing::Message() << o.momentum << ' ' << o.dampening << ' '
                                         << o.weight_decay << ' ' << o.nesterov << ' ' << count);

@@ -133,6 +133,35 @@ std::vector<Case> cases() {
                      adam_step_(updates, {}, 1);
                    });
                  }});
+  all.push_back({"adam (65536) bfloat16 with a master", false, [] {
+                   const Shape shape{65536};
+                   const Tensor param = cast(random_tensor(shape, 1), DType::kBFloat16);
+                   const std::vector<AdamUpdate> updates{{.param = param,
+                                                          .grad = param,
+                                                          .m = random_tensor(shape, 3),
+                                                          .v = random_tensor(shape, 4, 0, 1),
+                                                          .master = random_tensor(shape, 5)}};
+                   return Call([updates] {
+                     const NoGrad no_grad;
+                     adam_step_(updates, {}, 2);
+                   });
+                 }});
+  for (const bool master : {false, true}) {
+    const std::string type = master ? "bfloat16 with a master" : "float32";
+    all.push_back({"sgd with momentum (65536) " + type, false, [master] {
+                     const Shape shape{65536};
+                     const Tensor values = random_tensor(shape, 1);
+                     SgdUpdate update{values, random_tensor(shape, 2), random_tensor(shape, 3)};
+                     if (master) {
+                       update.master = values;
+                       update.param = update.grad = cast(values, DType::kBFloat16);
+                     }
+                     return Call([update] {
+                       const NoGrad no_grad;
+                       sgd_step_({&update, 1}, {.lr = 0.1, .momentum = 0.9}, false);
+                     });
+                   }});
+  }
   return all;
 }
 

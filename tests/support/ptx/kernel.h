@@ -33,15 +33,17 @@ enum class Undefined : uint8_t {
 
 // What a launch does, for all threads.
 struct Counts {
-  int64_t read = 0, written = 0;  // bytes of global memory that threads ask for
-  int64_t flops = 0;              // floating-point operations; a fused one counts as two
-  int64_t tensor_flops = 0;       // those of tensor cores, which `flops` leaves out
+  int64_t read = 0, written = 0;     // bytes of global memory that threads ask for
+  int64_t flops = 0;                 // floating-point operations; a fused one counts as two
+  int64_t tensor_flops = 0;          // those of tensor cores, which `flops` leaves out
+  std::vector<int64_t> of_blocks{};  // both together, of each block, launch after launch
 
   Counts& operator+=(const Counts& more) {
     read += more.read;
     written += more.written;
     flops += more.flops;
     tensor_flops += more.tensor_flops;
+    of_blocks.insert(of_blocks.end(), more.of_blocks.begin(), more.of_blocks.end());
     return *this;
   }
 };

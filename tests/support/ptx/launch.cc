@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tidemark::ptx {
 namespace {
@@ -74,8 +76,16 @@ Counts launch(const Kernel& declared, const Extents& grid, const Extents& thread
                range.name);
   }
   Block block(kernel, grid, threads, copy_arguments(kernel, arguments), memory);
-  for (int64_t i = 0; i < grid.count(); ++i) block.run(i);
-  return block.counts();
+  std::vector<int64_t> of_blocks;
+  const auto all = [&] { return block.counts().flops + block.counts().tensor_flops; };
+  for (int64_t i = 0; i < grid.count(); ++i) {
+    const int64_t before = all();
+    block.run(i);
+    of_blocks.push_back(all() - before);
+  }
+  Counts counts = block.counts();
+  counts.of_blocks = std::move(of_blocks);
+  return counts;
 }
 
 }  // namespace tidemark::ptx

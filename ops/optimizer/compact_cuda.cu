@@ -8,7 +8,7 @@
 #include "ops/kernels/launch_cuda.cuh"
 #include "ops/kernels/map_cuda.cuh"
 #include "ops/kernels/members_cuda.cuh"
-#include "ops/optimizer/compact_adam.h"
+#include "ops/optimizer/compact.h"
 #include "ops/optimizer/dynamic_map.h"
 #include "ops/optimizer/kernels.h"
 #include "ops/optimizer/optimizer.h"
@@ -105,37 +105,51 @@ __device__ void quantise(const Run& run, const float (&x)[kLaneElements], uint8_
   if (threadIdx.x % kWarp == 0 && run.count > 0) *scale = all;
 }
 
-template <Decay decay>
-__device__ void step(const CompactCall& call, float (&p)[kLaneElements],
-                     const float (&g)[kLaneElements], float (&m)[kLaneElements],
-                     float (&v)[kLaneElements]) {
-  const AdamStep<decay> step{call.numbers};
-#pragma unroll
-  for (int i = 0; i < kLaneElements; ++i) step(p[i], g[i], m[i], v[i]);
-}
-
-__device__ void round_lane(const Run& run, const CompactCall& call,
+__device__ void round_lane(const Run& run, const AdamRule& rule,
                            const float (&p)[kLaneElements], BFloat16* param) {
   BFloat16 rounded[kLaneElements];
-  const std::array<uint32_t, 2> stream = philox_key(call.update);
+  const std::array<uint32_t, 2> stream = philox_key(rule.update);
 #pragma unroll
   for (int i = 0; i < kLaneElements; i += 4) {
     const std::array<uint32_t, 2> block = philox_key(static_cast<uint64_t>(run.begin + i) / 4);
     const std::array<uint32_t, 4> words =
-        philox4x32({block[0], block[1], stream[0], stream[1]}, philox_key(call.rounding_key));
+        philox4x32({block[0], block[1], stream[0], stream[1]}, philox_key(rule.rounding_key));
 #pragma unroll
     for (int k = 0; k < 4; ++k) rounded[i + k] = round_stochastically(p[i + k], words[k]);
   }
   run.store(param, rounded);
 }
 
+// State `s` of a lane's elements, in the 256-element block `block`; in 8 bits, means have a
+// sign and variances, state 1, have none.
+template <size_t s, class Kind, class Member>
+__device__ void load_state(const Run& run, const Member& member, int64_t block,
+                           float (&to)[kLaneElements]) {
+  const auto* const from = static_cast<const typename Kind::State*>(member.at[kState + s]);
+  if constexpr (Kind::kEightBit) {
+    dequantise<s == 0>(run, from,
+                       static_cast<const float*>(member.at[Kind::kScale + s]) + block, to);
+  } else {
+    run.load(from, to);
+  }
+}
+template <size_t s, class Kind, class Member>
+__device__ void store_state(const Run& run, const float (&from)[kLaneElements], int64_t block,
+                            const Member& member) {
+  auto* const to = static_cast<typename Kind::State*>(member.at[kState + s]);
+  if constexpr (Kind::kEightBit) {
+    quantise<s == 0>(run, from, to, static_cast<float*>(member.at[Kind::kScale + s]) + block);
+  } else {
+    run.store(to, from);
+  }
+}
+
 // The last bit of `bfloat16_grads` is the first member's.
-template <class Kind>
-__global__ void __launch_bounds__(kLaunchThreads)
-    compact_adam(const __grid_constant__ Members<Kind::kInputs, void> members,
-                 const __grid_constant__ CompactCall call, uint32_t bfloat16_grads) {
+template <class Kind, size_t... s>
+__device__ void update_lane(const Members<Kind::kInputs, void>& members,
+                            const typename Kind::Rule& rule, uint32_t bfloat16_grads,
+                            std::index_sequence<s...>) {
   using Param = typename Kind::Param;
-  using State = typename Kind::State;
   const auto& member = member_of_block(members);
   const int64_t block =
       (blockIdx.x - member.first_block) * (kLaunchThreads / kWarp) + threadIdx.x / kWarp;
@@ -144,59 +158,39 @@ __global__ void __launch_bounds__(kLaunchThreads)
   const Run run{block * kQuantisedBlock + skipped,
                 static_cast<int>(min(max(rest - skipped, int64_t{0}), int64_t{kLaneElements}))};
 
-  Param* const param = static_cast<Param*>(member.at[kAdamParam]);
-  State* const state_m = static_cast<State*>(member.at[kAdamM]);
-  State* const state_v = static_cast<State*>(member.at[kAdamV]);
-  float p[kLaneElements], g[kLaneElements], m[kLaneElements], v[kLaneElements];
-  bool loaded = false;
-  if constexpr (Kind::kHasMaster) {
-    if (!call.first()) {
-      run.load_floats(static_cast<const float*>(member.at[Kind::kMasterAt]), p);
-      loaded = true;
-    }
+  Param* const param = static_cast<Param*>(member.at[kParam]);
+  Elements<typename Kind::Rule, kLaneElements> x;
+  if (Kind::kHasMaster && !rule.first) {
+    run.load_floats(static_cast<const float*>(member.at[Kind::kMaster]), x.param);
+  } else {
+    run.load_floats(param, x.param);
   }
-  if (!loaded) run.load_floats(param, p);
   if (bfloat16_grads >> (&member - members.member) & 1) {
-    run.load_floats(static_cast<const BFloat16*>(member.at[kAdamGrad]), g);
+    run.load_floats(static_cast<const BFloat16*>(member.at[kGrad]), x.grad);
   } else {
-    run.load_floats(static_cast<const float*>(member.at[kAdamGrad]), g);
+    run.load_floats(static_cast<const float*>(member.at[kGrad]), x.grad);
   }
-  if constexpr (Kind::kEightBit) {
-    dequantise<true>(run, state_m, static_cast<const float*>(member.at[kAdamMScale]) + block,
-                     m);
-    dequantise<false>(run, state_v, static_cast<const float*>(member.at[kAdamVScale]) + block,
-                      v);
-  } else {
-    run.load(state_m, m);
-    run.load(state_v, v);
-  }
-
-  if (call.decay == Decay::kNone) {
-    step<Decay::kNone>(call, p, g, m, v);
-  } else if (call.decay == Decay::kCoupled) {
-    step<Decay::kCoupled>(call, p, g, m, v);
-  } else {
-    step<Decay::kDecoupled>(call, p, g, m, v);
-  }
-
-  if constexpr (Kind::kEightBit) {
-    quantise<true>(run, m, state_m, static_cast<float*>(member.at[kAdamMScale]) + block);
-    quantise<false>(run, v, state_v, static_cast<float*>(member.at[kAdamVScale]) + block);
-  } else {
-    run.store(state_m, m);
-    run.store(state_v, v);
-  }
+  (load_state<s, Kind>(run, member, block, x.state[s]), ...);
+  x.update(rule, kLaneElements);
+  (store_state<s, Kind>(run, x.state[s], block, member), ...);
   if constexpr (Kind::kHasMaster) {
-    run.store(static_cast<float*>(member.at[Kind::kMasterAt]), p);
+    run.store(static_cast<float*>(member.at[Kind::kMaster]), x.param);
   }
   if constexpr (Kind::kStochastic) {
-    round_lane(run, call, p, param);
+    round_lane(run, rule, x.param, param);
   } else {
     Param nearest[kLaneElements];
 #pragma unroll
-    for (int i = 0; i < kLaneElements; ++i) nearest[i] = p[i];
+    for (int i = 0; i < kLaneElements; ++i) nearest[i] = x.param[i];
     run.store(param, nearest);
   }
+}
+
+template <class Kind>
+__global__ void __launch_bounds__(kLaunchThreads)
+    compact_step(const __grid_constant__ Members<Kind::kInputs, void> members,
+                 const __grid_constant__ typename Kind::Rule rule, uint32_t bfloat16_grads) {
+  update_lane<Kind>(members, rule, bfloat16_grads, std::make_index_sequence<Kind::kStates>());
 }
 
 template <class Kind>
@@ -212,29 +206,33 @@ PreparedKernel prepare(Kind, const OpQuery& query) {
                 for (size_t k = 0; k < Kind::kInputs; ++k) {
                   member.at[k] = args.inout<void>(p * Kind::kInputs + k);
                 }
-                const TensorMeta& grad = args.input_metas[p * Kind::kInputs + kAdamGrad];
+                const TensorMeta& grad = args.input_metas[p * Kind::kInputs + kGrad];
                 const bool is_bfloat16 = grad.dtype == DType::kBFloat16;
                 bfloat16_grads |= uint32_t{is_bfloat16} << (p - first);
               }
-              launch_blocks(args, members.blocks, kLaunchThreads, compact_adam<Kind>, members,
-                            CompactCall(args.scalars), bfloat16_grads);
+              launch_blocks(args, members.blocks, kLaunchThreads, compact_step<Kind>, members,
+                            typename Kind::Rule(args.scalars), bfloat16_grads);
             }
           }};
 }
 static_assert(kMaxMembers <= 32);
 
-template <bool master, bool eight_bit>
-PreparedKernel prepare_compact_adam(const OpQuery& query) {
-  return visit_kind<master, eight_bit>(query, [&](auto kind) { return prepare(kind, query); });
+template <class Rule, bool master, bool eight_bit>
+PreparedKernel prepare_compact(const OpQuery& query) {
+  return visit_kind<Rule, master, eight_bit>(query,
+                                             [&](auto kind) { return prepare(kind, query); });
 }
 
 }  // namespace
 
-void register_compact_adam_cuda() {
-  set_kernel(kAdamBfloat16Step, Backend::kCuda, prepare_compact_adam<false, false>);
-  set_kernel(kAdamMasterStep, Backend::kCuda, prepare_compact_adam<true, false>);
-  set_kernel(kAdam8bitStep, Backend::kCuda, prepare_compact_adam<false, true>);
-  set_kernel(kAdam8bitMasterStep, Backend::kCuda, prepare_compact_adam<true, true>);
+void register_compact_cuda() {
+  set_kernel(kAdamBfloat16Step, Backend::kCuda, prepare_compact<AdamRule, false, false>);
+  set_kernel(kAdamMasterStep, Backend::kCuda, prepare_compact<AdamRule, true, false>);
+  set_kernel(kAdam8bitStep, Backend::kCuda, prepare_compact<AdamRule, false, true>);
+  set_kernel(kAdam8bitMasterStep, Backend::kCuda, prepare_compact<AdamRule, true, true>);
+  set_kernel(kSgdMasterStep, Backend::kCuda, prepare_compact<SgdRule<false>, true, false>);
+  set_kernel(kSgdMomentumMasterStep, Backend::kCuda,
+             prepare_compact<SgdRule<true>, true, false>);
 }
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// Adam as PyTorch computes it, for the tests of this folder.
+// Updates as PyTorch computes them, for the tests of this folder.
 #pragma once
 
 #include <cmath>
@@ -10,6 +10,46 @@
 namespace tidemark::testing {
 
 using Values = std::vector<float>;
+
+// One of each kind that the scalars select.
+inline std::vector<SgdOptions> sgd_rules() {
+  return {{.lr = 0.1},
+          {.lr = 0.1, .weight_decay = 0.01},
+          {.lr = 0.1, .momentum = 0.9},
+          {.lr = 0.1, .momentum = 0.9, .dampening = 0.5},
+          {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4},
+          {.lr = 0.1, .momentum = 0.9, .nesterov = true},
+          {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true}};
+}
+
+// torch/optim/sgd.py, _single_tensor_sgd, operation by operation on float32 values.
+inline void reference_sgd(Values& param, Values grad, Values& buffer, const SgdOptions& o,
+                          bool first) {
+  for (size_t i = 0; i < param.size(); ++i) {
+    volatile float d = grad[i];  // volatile: every operation rounds, none is contracted
+    if (o.weight_decay != 0) {
+      volatile float decay = static_cast<float>(o.weight_decay) * param[i];
+      d = d + decay;
+    }
+    if (o.momentum != 0) {
+      if (first) {
+        buffer[i] = d;
+      } else {
+        volatile float kept = static_cast<float>(o.momentum) * buffer[i];
+        volatile float added = static_cast<float>(1 - o.dampening) * d;
+        buffer[i] = kept + added;
+      }
+      if (o.nesterov) {
+        volatile float ahead = static_cast<float>(o.momentum) * buffer[i];
+        d = d + ahead;
+      } else {
+        d = buffer[i];
+      }
+    }
+    volatile float update = static_cast<float>(-o.lr) * d;
+    param[i] = param[i] + update;
+  }
+}
 
 // torch/optim/adam.py, _single_tensor_adam (AdamW: adamw.py), operation by operation on float32
 // values.

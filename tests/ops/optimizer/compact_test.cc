@@ -1,6 +1,6 @@
-// Adam with bfloat16 parameters and with 8-bit state, against the float32 rule and against the
-// definitions in the papers.
-#include "ops/optimizer/compact_adam.h"
+// Updates of bfloat16 parameters, and Adam with 8-bit state, against the float32 rules and
+// against the definitions in the papers.
+#include "ops/optimizer/compact.h"
 
 #include <algorithm>
 #include <array>
@@ -8,18 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "ops/elementwise/compare.h"
 #include "ops/optimizer/dynamic_map.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/registry/dispatch.h"
 #include "ops/view/view.h"
 #include "runtime/core/philox.h"
-#include "tests/ops/optimizer/reference_adam.h"
+#include "tests/ops/optimizer/reference_updates.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
 namespace {
 
-using CompactAdamTest = SessionTest;
+using CompactTest = SessionTest;
 using Rounded = std::vector<BFloat16>;
 using Codes = std::vector<uint8_t>;
 
@@ -61,7 +62,7 @@ Tensor gradient_tensor(const Values& values, bool bfloat16, bool shifted = false
   return bfloat16 ? placed(rounded(values), shifted) : placed(values, shifted);
 }
 
-TEST_F(CompactAdamTest, AMasterHasTheBitsOfAFloat32Parameter) {
+TEST_F(CompactTest, AMasterHasTheBitsOfAFloat32Parameter) {
   for (const AdamOptions& o : kRules) {
     for (const size_t count : counts(o)) {
       for (const bool bfloat16 : {true, false}) {
@@ -90,11 +91,69 @@ TEST_F(CompactAdamTest, AMasterHasTheBitsOfAFloat32Parameter) {
   }
 }
 
+TEST_F(CompactTest, SgdsMasterHasTheBitsOfAFloat32Parameter) {
+  for (const SgdOptions& o : sgd_rules()) {
+    for (const size_t count : {0, 1, 7, 257, 4096}) {
+      for (const bool bfloat16 : {true, false}) {
+        SCOPED_TRACE(::testing::Message()
+                     << o.momentum << ' ' << o.dampening << ' ' << o.weight_decay << ' '
+                     << o.nesterov << ' ' << count << bfloat16);
+        const Rounded start = rounded(random_values(static_cast<int64_t>(count), 1));
+        Values param = widened(start), buffer(count, 9);
+        // Whatever the master and the buffer hold before the first step is ignored.
+        SgdUpdate update{.param = placed(start, false),
+                         .grad = {},
+                         .momentum_buffer = {},
+                         .master = placed(Values(count, 9), false)};
+        if (o.momentum != 0) update.momentum_buffer = placed(buffer, false);
+        for (int step = 0; step < 3; ++step) {
+          const Values grad = gradient(count, step);
+          update.grad = gradient_tensor(grad, bfloat16);
+          sgd_step_({&update, 1}, o, step == 0);
+          reference_sgd(param, grad, buffer, o, step == 0);
+          ASSERT_TRUE(same_bits(to_vector(update.master), param)) << step;
+          ASSERT_TRUE(same_bits(to_vector<BFloat16>(update.param), rounded(param)));
+        }
+        EXPECT_TRUE(o.momentum == 0 || same_bits(to_vector(update.momentum_buffer), buffer));
+      }
+    }
+  }
+}
+
+// The copy of a master is rounded as a cast of it is, to nearest with ties to even: halfway
+// between two neighbours, below and above, and where it overflows or is no number.
+TEST_F(CompactTest, ParametersAreRoundedAsByACast) {
+  Values values;
+  for (const uint32_t bits : {0x3F808000U, 0x3F818000U, 0x3F807FFFU, 0x3F808001U, 0x00008000U,
+                              0x00018000U, 0x7F7FFFFFU, 0x7F7F7FFFU, 0x7F800000U, 0x7FC00001U,
+                              0x00000001U, 0x80008001U, 0xFF7F8000U}) {
+    values.push_back(std::bit_cast<float>(bits));
+  }
+  const Tensor zeros = placed(Values(values.size()), false);
+  const Tensor cast_of = cast(placed(values, false), DType::kBFloat16);
+  const SgdUpdate sgd{.param = placed(Rounded(values.size()), false),
+                      .grad = zeros,
+                      .momentum_buffer = placed(Values(values.size()), false),
+                      .master = placed(values, false)};
+  const AdamUpdate adam{.param = placed(Rounded(values.size()), false),
+                        .grad = zeros,
+                        .m = placed(Values(values.size()), false),
+                        .v = placed(Values(values.size()), false),
+                        .master = placed(values, false)};
+  sgd_step_({&sgd, 1}, {.lr = 0.1, .momentum = 0.9}, false);
+  adam_step_({&adam, 1}, {}, 2);
+  for (const Tensor& param : {sgd.param, adam.param}) {
+    EXPECT_TRUE(same_bits(to_vector<BFloat16>(param), to_vector<BFloat16>(cast_of)));
+  }
+}
+
 // Of sizes that fill blocks and that do not, more than one launch takes; aligned or not.
-TEST_F(CompactAdamTest, ManyAtOnceAreEachByItself) {
+TEST_F(CompactTest, ManyAtOnceAreEachByItself) {
   const AdamOptions o{.lr = 0.01, .weight_decay = 0.01, .decoupled = true};
+  const SgdOptions so{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01};
   for (const bool shifted : {false, true}) {
     std::vector<AdamUpdate> updates;
+    std::vector<SgdUpdate> sgd;
     std::vector<Values> masters, grads, means, variances;
     for (uint32_t i = 0; i < 70; ++i) {
       const int64_t size = i == 33 ? 0 : i == 7 ? 5000 : 1 + 53 * i % 1031;
@@ -107,10 +166,21 @@ TEST_F(CompactAdamTest, ManyAtOnceAreEachByItself) {
                          .m = placed(means.back(), shifted),
                          .v = placed(variances.back(), shifted),
                          .master = placed(masters.back(), shifted)});
+      sgd.push_back({.param = placed(Rounded(masters.back().size()), shifted),
+                     .grad = updates.back().grad,
+                     .momentum_buffer = placed(means.back(), shifted),
+                     .master = placed(masters.back(), shifted)});
     }
     adam_step_(updates, o, 3);
+    sgd_step_(sgd, so, false);
     for (size_t i = 0; i < updates.size(); ++i) {
       SCOPED_TRACE(i);
+      Values master = masters[i], buffer = means[i];
+      reference_sgd(master, grads[i], buffer, so, false);
+      EXPECT_TRUE(same_bits(to_vector(sgd[i].master), master));
+      EXPECT_TRUE(same_bits(to_vector<BFloat16>(sgd[i].param), rounded(master)));
+      EXPECT_TRUE(same_bits(to_vector(sgd[i].momentum_buffer), buffer));
+      EXPECT_EQ(sgd[i].param.storage()->version(), 1u);
       reference_adam(masters[i], grads[i], means[i], variances[i], o, 3);
       EXPECT_TRUE(same_bits(to_vector(updates[i].master), masters[i]));
       EXPECT_TRUE(same_bits(to_vector<BFloat16>(updates[i].param), rounded(masters[i])));
@@ -142,7 +212,7 @@ TEST(StochasticRounding, IsExactInTheMean) {
   }
 }
 
-TEST_F(CompactAdamTest, RoundsByTheKeyTheStepAndTheElement) {
+TEST_F(CompactTest, RoundsByTheKeyTheStepAndTheElement) {
   constexpr uint64_t kKey = (uint64_t{1} << 52) + 12345;
   for (const AdamOptions& o : kRules) {
     for (const size_t count : counts(o)) {
@@ -179,7 +249,7 @@ TEST_F(CompactAdamTest, RoundsByTheKeyTheStepAndTheElement) {
 
 // Each update is an eighth of the distance to the next bfloat16, so rounding to nearest would
 // lose them all.
-TEST_F(CompactAdamTest, SmallUpdatesAreNotLostInTheMean) {
+TEST_F(CompactTest, SmallUpdatesAreNotLostInTheMean) {
   constexpr int64_t kCount = 40000;
   constexpr int kSteps = 8;
   const AdamOptions o{.lr = 0x1p-11, .eps = 0};
@@ -294,7 +364,7 @@ void expect_quantised(const Codes& codes, const Values& scales, const Values& ex
 
 enum class Kept { kFloat32, kMaster, kStochastic };
 
-TEST_F(CompactAdamTest, EightBitStateIsTheRuleBetweenRoundings) {
+TEST_F(CompactTest, EightBitStateIsTheRuleBetweenRoundings) {
   for (const Kept kept : {Kept::kFloat32, Kept::kMaster, Kept::kStochastic}) {
     for (const AdamOptions& o : kRules) {
       for (const size_t count : counts(o)) {
@@ -348,7 +418,7 @@ TEST_F(CompactAdamTest, EightBitStateIsTheRuleBetweenRoundings) {
   }
 }
 
-TEST_F(CompactAdamTest, MatchingUpdatesOf8BitStateGoTogether) {
+TEST_F(CompactTest, MatchingUpdatesOf8BitStateGoTogether) {
   std::vector<AdamUpdate> together, alone;
   for (uint32_t i = 0; i < 40; ++i) {
     const size_t size = 1 + 97 * i;
@@ -373,7 +443,7 @@ TEST_F(CompactAdamTest, MatchingUpdatesOf8BitStateGoTogether) {
   }
 }
 
-TEST_F(CompactAdamTest, NaNSpreadsToItsBlockAlone) {
+TEST_F(CompactTest, NaNSpreadsToItsBlockAlone) {
   Values grad(600, 1);
   grad[300] = NAN;
   const AdamUpdate update{.param = placed(Values(600), false),
@@ -387,7 +457,7 @@ TEST_F(CompactAdamTest, NaNSpreadsToItsBlockAlone) {
   for (size_t i = 0; i < 600; ++i) EXPECT_EQ(std::isnan(param[i]), i >= 256 && i < 512) << i;
 }
 
-TEST_F(CompactAdamTest, Errors) {
+TEST_F(CompactTest, Errors) {
   const Tensor p = from(Rounded(300), {300}), f = from(Values(300), {300});
   const Tensor codes = from(Codes(300), {300}), scales = from(Values(2), {2});
   const auto error = [](const AdamUpdate& update) {
@@ -417,9 +487,26 @@ TEST_F(CompactAdamTest, Errors) {
                                       {.param = f, .grad = f, .m = f, .v = f}};
   EXPECT_EQ(usage_error([&] { adam_step_(mixed, {}, 1); }),
             "[adam_step_] updates of a call must be of one kind");
+
+  const auto sgd_error = [](const SgdUpdate& update, double momentum) {
+    return usage_error([&] {
+      sgd_step_({&update, 1}, {.lr = 1, .momentum = momentum}, false);
+    });
+  };
+  EXPECT_EQ(sgd_error({p, p, {}}, 0),
+            "[sgd_step_] input 0 of shape (300) is bfloat16, not float32");
+  EXPECT_EQ(sgd_error({f, f, {}, f}, 0),
+            "[sgd_master_step_] input 0 of shape (300) is float32, not bfloat16");
+  EXPECT_EQ(sgd_error({p, p, scales, f}, 0.9),
+            "[sgd_momentum_master_step_] input 2 has shape (2), not (300)");
+  EXPECT_EQ(sgd_error({p, p, f, p}, 0.9),
+            "[sgd_momentum_master_step_] input 3 of shape (300) is bfloat16, not float32");
+  const std::vector<SgdUpdate> kinds{{p, p, {}, f}, {f, f, {}}};
+  EXPECT_EQ(usage_error([&] { sgd_step_(kinds, {.lr = 1}, false); }),
+            "[sgd_step_] updates of a call must be of one kind");
 }
 
-TEST_F(CompactAdamTest, CostCountsWhatIsReadAndWritten) {
+TEST_F(CompactTest, CostCountsWhatIsReadAndWritten) {
   const auto meta = [](DType dtype, int64_t n) { return TensorMeta::contiguous(dtype, {n}); };
   const TensorMeta p = meta(DType::kBFloat16, 512), f = meta(DType::kFloat32, 512),
                    u = meta(DType::kUInt8, 512), s = meta(DType::kFloat32, 2);
@@ -429,13 +516,15 @@ TEST_F(CompactAdamTest, CostCountsWhatIsReadAndWritten) {
   };
   EXPECT_EQ(bytes(kAdamBfloat16Step, {p, p, f, f}), Bytes(512 * (3 * 2 + 4 * 4)));
   EXPECT_EQ(bytes(kAdamMasterStep, {p, p, f, f, f}), Bytes(512 * (3 * 2 + 6 * 4)));
+  EXPECT_EQ(bytes(kSgdMasterStep, {p, p, f}), Bytes(512 * (3 * 2 + 2 * 4)));
+  EXPECT_EQ(bytes(kSgdMomentumMasterStep, {p, f, f, f}), Bytes(512 * (2 * 2 + 5 * 4)));
   EXPECT_EQ(bytes(kAdam8bitStep, {f, f, u, u, s, s}), Bytes(512 * (3 * 4 + 4) + 4 * 8));
   EXPECT_EQ(bytes(kAdam8bitMasterStep, {p, p, u, u, s, s, f}),
             Bytes(512 * (3 * 2 + 4 + 8) + 4 * 8));
 }
 
 // In bfloat16, clipped gradients are rounded to nearest.
-TEST_F(CompactAdamTest, ClipsBfloat16) {
+TEST_F(CompactTest, ClipsBfloat16) {
   const Rounded values = rounded(random_values(70001, 1));
   std::vector<Tensor> grads{placed(values, false), placed(values, true)};
   clip_(grads, from<float>({4 - 1e-6F}, {}), 3);
