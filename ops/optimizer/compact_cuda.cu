@@ -186,10 +186,11 @@ __device__ void update_lane(const Members<Kind::kInputs, void>& members,
   }
 }
 
-template <class Kind>
+// `Rule` is the kind's; it has a name of its own so that the kernel's name says what it is.
+template <class Kind, class Rule>
 __global__ void __launch_bounds__(kLaunchThreads)
     compact_step(const __grid_constant__ Members<Kind::kInputs, void> members,
-                 const __grid_constant__ typename Kind::Rule rule, uint32_t bfloat16_grads) {
+                 const __grid_constant__ Rule rule, uint32_t bfloat16_grads) {
   update_lane<Kind>(members, rule, bfloat16_grads, std::make_index_sequence<Kind::kStates>());
 }
 
@@ -210,8 +211,9 @@ PreparedKernel prepare(Kind, const OpQuery& query) {
                 const bool is_bfloat16 = grad.dtype == DType::kBFloat16;
                 bfloat16_grads |= uint32_t{is_bfloat16} << (p - first);
               }
-              launch_blocks(args, members.blocks, kLaunchThreads, compact_step<Kind>, members,
-                            typename Kind::Rule(args.scalars), bfloat16_grads);
+              using Rule = typename Kind::Rule;
+              launch_blocks(args, members.blocks, kLaunchThreads, compact_step<Kind, Rule>,
+                            members, Rule(args.scalars), bfloat16_grads);
             }
           }};
 }
