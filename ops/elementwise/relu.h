@@ -26,5 +26,11 @@ extern const OpDef kReluGrad;  // g, contiguous, and signs -> dx
 inline constexpr int64_t kSignsPerWord = 32;
 // Of a tensor of this shape.
 TensorMeta signs_of(const Shape& shape);
+// Words are little-endian, so that a byte holds the signs of eight elements. Bytes of whole
+// words.
+inline constexpr int kSignsPerByte = 8;
+inline int64_t sign_bytes(int64_t elements) {
+  return (elements + kSignsPerWord - 1) / kSignsPerWord * (kSignsPerWord / kSignsPerByte);
+}
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-// A thread takes eight elements, whose signs are a byte: words are little-endian.
+// A thread takes eight elements, whose signs are a byte.
 #include <cstdint>
 
 #include "ops/elementwise/functors.h"
@@ -12,12 +12,7 @@
 namespace tidemark {
 namespace {
 
-constexpr int kEach = 8;
-
-// Bytes of whole words of signs, one for each thread.
-int64_t sign_bytes(int64_t elements) {
-  return (elements + kSignsPerWord - 1) / kSignsPerWord * (kSignsPerWord / kEach);
-}
+constexpr int kEach = kSignsPerByte;
 
 // Calls use(pack, first) with packs of `x`'s elements, `first` the number of the pack's first
 // element among the thread's; what use leaves in a pack goes to `y`. kWidth 4: x and y are

@@ -9,7 +9,8 @@
 
 namespace tidemark {
 
-// Of the first `count` elements, at most kSignsPerWord.
+// Of the first `count` elements, at most kSignsPerWord. The loop over a whole word has a
+// constant number of iterations, so that it is vectorised.
 template <class T>
 TIDEMARK_INLINE uint32_t sign_word(const T* x, int64_t count) {
   uint32_t bits = 0;

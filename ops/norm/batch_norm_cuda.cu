@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // y = max(x * scale + shift + residual, 0) and y's signs. As in relu_cuda.cu, a thread takes
 // eight elements, whose signs are a byte. kWidth 4: the channels are a multiple of it.
-constexpr int kEach = 8;
+constexpr int kEach = kSignsPerByte;
 
 template <int kWidth, class T>
 __global__ void __launch_bounds__(kLaunchThreads)
@@ -325,7 +325,7 @@ PreparedKernel moments(const OpQuery& query) {
 template <class T>
 void run_residual(const Layout& layout, const KernelArgs& args, const Folded& folded) {
   const int64_t channels = layout.tiles.columns, elements = layout.tiles.rows * channels;
-  const int64_t threads = args.output_metas[1].shape.elements() * (kSignsPerWord / kEach);
+  const int64_t threads = sign_bytes(elements);
   launch(args, threads, layout.tiles.width == 4 ? residual_kernel<4, T> : residual_kernel<1, T>,
          elements, threads, channels, args.in<T>(0), folded, args.in<T>(5), args.out<T>(0),
          args.out<uint8_t>(1));

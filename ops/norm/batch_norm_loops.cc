@@ -44,7 +44,7 @@ TIDEMARK_INLINE void moments_of(const T* __restrict x, int64_t rows, int64_t cha
 }
 
 template <class T>
-TIDEMARK_INLINE void signs_of(const T* y, int64_t n, uint32_t* __restrict signs) {
+TIDEMARK_INLINE void write_signs(const T* y, int64_t n, uint32_t* __restrict signs) {
   for (int64_t at = 0; at < n; at += kSignsPerWord) {
     *signs++ = sign_word(y + at, n - at < kSignsPerWord ? n - at : kSignsPerWord);
   }
@@ -134,7 +134,7 @@ TIDEMARK_INLINE void grad_apply_of(const T* x, const T* gy, const GradChannels& 
     }                                                                                         \
     template <class T>                                                                        \
     __VA_ARGS__ static void signs(const T* y, int64_t n, uint32_t* out) {                     \
-      signs_of(y, n, out);                                                                    \
+      write_signs(y, n, out);                                                                 \
     }                                                                                         \
     template <Activation f, class T>                                                          \
     __VA_ARGS__ static void affine(const T* x, const float* scale, const float* shift,        \

@@ -53,21 +53,12 @@ std::vector<TensorMeta> infer_compact(const OpQuery& query) {
   return {};
 }
 
-template <const OpDef* op, int flops>
-OpCost compact_cost(const OpQuery& query) {
-  OpCost cost = updating_cost(*op, query, 0);
-  for (size_t i = 0; i < query.inputs.size(); i += op->input_group) {
-    cost.flops += flops * static_cast<double>(query.inputs[i].shape.elements());
-  }
-  return cost;
-}
-
 template <const OpDef* self, int flops, class Rule, bool master, bool eight_bit>
 constexpr OpDef compact_op(const char* name) {
   using Kind = CompactKind<Rule, BFloat16, master, eight_bit>;
   return {.name = name,
           .infer = infer_compact<self, Kind>,
-          .cost = compact_cost<self, flops>,
+          .cost = optimizer::step_cost<self, flops>,
           .written_inputs = ((1U << Kind::kInputs) - 1) & ~(1U << kGrad),
           .input_group = Kind::kInputs,
           .prepare = {optimizer::prepare_compact_cpu<Rule, master, eight_bit>}};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ops/kernels/signature.h"
 #include "ops/registry/op.h"
 
 namespace tidemark::optimizer {
@@ -16,6 +17,16 @@ inline std::vector<int64_t> elements_of_members(const OpQuery& query, size_t inp
     elements.push_back(query.inputs[i].shape.elements());
   }
   return elements;
+}
+
+// Of the operator `op`: so many operations for each element of its parameters.
+template <const OpDef* op, int flops>
+OpCost step_cost(const OpQuery& query) {
+  OpCost cost = updating_cost(*op, query, 0);
+  for (const int64_t elements : elements_of_members(query, op->input_group)) {
+    cost.flops += flops * static_cast<double>(elements);
+  }
+  return cost;
 }
 
 PreparedKernel prepare_sgd_cpu(const OpQuery& query);

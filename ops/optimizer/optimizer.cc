@@ -43,15 +43,6 @@ std::vector<TensorMeta> infer_clip(const OpQuery& query) {
   return {};
 }
 
-template <const OpDef* op, int flops>
-OpCost step_cost(const OpQuery& query) {
-  OpCost cost = updating_cost(*op, query, 0);
-  for (size_t i = 0; i < query.inputs.size(); i += op->input_group) {
-    cost.flops += flops * static_cast<double>(query.inputs[i].shape.elements());
-  }
-  return cost;
-}
-
 OpCost clip_cost(const OpQuery& query) { return updating_cost(kClip, query, 1); }
 
 void require_off_tape(const char* op, const Tensor& param) {
@@ -67,7 +58,7 @@ constexpr OpDef step_op(const char* name, uint32_t group, uint32_t written_input
                         PrepareKernel cpu) {
   return {.name = name,
           .infer = infer_step<self>,
-          .cost = step_cost<self, flops>,
+          .cost = optimizer::step_cost<self, flops>,
           .written_inputs = written_inputs,
           .input_group = group,
           .prepare = {cpu}};

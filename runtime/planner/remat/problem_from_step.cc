@@ -166,7 +166,7 @@ class StepConverter {
     barrier_ = next();
   }
 
-  // Whether an output may stay as long as the largest one, `main`, or the other way round.
+  // Whether an output and the largest one, `main`, stay as long as either is read.
   bool goes_with(uint32_t s, uint32_t main) const {
     if (!options_.riders || last_reader_[s] == last_reader_[main]) return true;
     return bytes(s) * kSmallShare <= bytes(main) && last_reader_[s] > last_reader_[main] &&

@@ -1,6 +1,7 @@
 #include "runtime/planner/papers/remat/same_bit_variants.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace tidemark::planner::remat {

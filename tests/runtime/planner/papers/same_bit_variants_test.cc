@@ -4,16 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/runtime/planner/remat/small_problems.h"
 #include "tests/support/trace_parts.h"
 
 namespace tidemark::planner::remat {
 namespace {
 
 using ::testing::ElementsAre;
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 // conv2d -> a, relu6 -> y, max_pool2d -> p and index; then their gradients, 2 ms each.
 StepTrace step() {
@@ -67,6 +71,24 @@ TEST(SameBitVariants, AreOffered) {
                                             ElementsAre(0, 5), ElementsAre(0, 5)));
   for (const size_t v : {1, 3}) EXPECT_EQ(nodes[6].variants[v].overwrites, 5) << v;
   EXPECT_DOUBLE_EQ(nodes[6].variants[2].time, 2);
+}
+
+// A schedule without them is one with them. Where y has to go while the loss is computed, its
+// gradient from x takes one run again, from y two.
+TEST(SameBitVariants, NeverTakeMoreAndSaveRuns) {
+  StepTrace trace = step();
+  trace.ops[4].workspace = Bytes(int64_t{3} * 32768);
+  const StepProblem plain = problem_from_step(trace, {.in_place = false});
+  const Problem more = add_same_bit_variants(trace, plain).problem;
+  int feasible = 0, quicker = 0;
+  for (int64_t budget = 0; budget < int64_t{8} * 32768; budget += 1024) {
+    const double with = optimum(more, budget), without = optimum(plain.problem, budget);
+    EXPECT_LE(with, without) << budget;
+    feasible += with < kInfinite;
+    quicker += with < without;
+  }
+  EXPECT_GT(feasible, 0);
+  EXPECT_GT(quicker, 0);
 }
 
 // Only where the activation is a call of its own, and nothing else makes its value.
