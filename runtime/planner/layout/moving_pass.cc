@@ -26,6 +26,9 @@ constexpr size_t kStops = 12;
 constexpr int64_t kSmallShare = 1000;
 constexpr size_t kHorizon = 300;
 
+// How many buffers' lives are compared in the time in which one is sorted among some hundreds.
+constexpr size_t kSorting = 8;
+
 // Weights in mismatch(): of the space left in the hole (as a share of the capacity), of the
 // difference between the neighbour's end and the buffer's (in doublings of remaining life), of
 // a pinned buffer that lies apart from others that stay, and of chance.
@@ -74,6 +77,7 @@ MovingPass::MovingPass(const MovingProblem& problem)
       first_time_(std::numeric_limits<int64_t>::max()),
       last_time_(std::numeric_limits<int64_t>::min()),
       begin_event_(problem.buffers.size()),
+      end_event_(problem.buffers.size()),
       pinned_(problem.buffers.size()) {
   for (const MovingProblem::PinnedInterval& stay : problem.pinned)
     pinned_[stay.buffer].push_back(stay);
@@ -92,7 +96,7 @@ MovingPass::MovingPass(const MovingProblem& problem)
   std::sort(events_.begin(), events_.end(),
             [&](const Event& a, const Event& b) { return key(a) < key(b); });
   for (size_t k = 0; k < events_.size(); ++k) {
-    if (events_[k].begins) begin_event_[events_[k].buffer] = k;
+    (events_[k].begins ? begin_event_ : end_event_)[events_[k].buffer] = k;
   }
 }
 
@@ -218,7 +222,7 @@ bool MovingPass::place(const Offsets& hints) {
 std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hints) {
   const Bytes size = buffer(i).size;
   if (!fits(size)) return std::nullopt;
-  size_t horizon = events_.size();
+  size_t horizon = end_event_[i];
   if (size * kSmallShare < problem_.capacity) {
     horizon = std::min(horizon, state_.event + kHorizon);
   }
@@ -228,7 +232,8 @@ std::optional<MovingPass::Choice> MovingPass::choose(size_t i, const Offsets& hi
   const auto last_of = [&](size_t other) {
     return hints[other] + buffer(other).size - Bytes(1);
   };
-  if (horizon - state_.event <= kHorizon) {
+  // Either those that begin in the buffer's life are sorted, or all that are sorted are asked.
+  if ((horizon - state_.event) * kSorting <= std::max(by_hint_.size(), kHorizon * kSorting)) {
     for (size_t k = state_.event + 1; k < horizon && events_[k].time < buffer(i).end; ++k) {
       const size_t other = events_[k].buffer;
       if (!events_[k].begins || hints[other] == kNowhere) continue;

@@ -122,7 +122,7 @@ class MovingPass {
   const Bytes fee_;  // per move
   int64_t first_time_, last_time_;
   std::vector<Event> events_;
-  std::vector<size_t> begin_event_;  // by buffer
+  std::vector<size_t> begin_event_, end_event_;  // by buffer
   std::vector<std::vector<MovingProblem::PinnedInterval>> pinned_;
   std::mt19937_64 random_;
   std::vector<size_t> by_hint_, by_hinted_end_;  // buffers with a hint: by its begin, and end

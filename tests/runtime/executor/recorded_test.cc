@@ -57,7 +57,8 @@ TEST(ReleasingPlans, FollowOnceTheStepIsKnownNotToFit) {
 
 TEST(ReleasingPlans, DoWhatTheRecordedStepDidWithinThePlansPeak) {
   for (const int64_t arena : {16, 18, 20, 21}) {
-    Training training({.arena = arena, .host = 64});
+    // With measured times the policy may decide otherwise in one step than in the next.
+    Training training({.arena = arena, .host = 64, .learn_costs = false});
     std::vector<std::string> said;
     training.session().plan_steps(quiet(&said));
     std::vector<StepStats> steps;
@@ -199,7 +200,7 @@ TEST(ReleasingPlans, RandomProgramsKeepTheirBits) {
   for (const char* policy : {"delta", "tide", "dtr", "msps", "lru"}) {
     const int steps = std::string_view(policy) == "tide" ? 20 : 8;
     int64_t planned = 0, carrying = 0;
-    for (uint32_t seed = 1; seed <= (kSanitized ? 3 : 12); ++seed) {
+    for (uint32_t seed = 1; seed <= (kSanitized ? 2 : 12); ++seed) {
       const auto run = [&](Bytes budget, bool plans) {
         SessionOptions options;
         options.threads = 1;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/runtime/planner/remat/small_problems.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/trace_parts.h"
 
 namespace tidemark::planner::remat {
@@ -81,7 +82,8 @@ TEST(SameBitVariants, NeverTakeMoreAndSaveRuns) {
   const StepProblem plain = problem_from_step(trace, {.in_place = false});
   const Problem more = add_same_bit_variants(trace, plain).problem;
   int feasible = 0, quicker = 0;
-  for (int64_t budget = 0; budget < int64_t{8} * 32768; budget += 1024) {
+  const int64_t apart = testing::kSanitized ? 16384 : 1024;
+  for (int64_t budget = 0; budget < int64_t{8} * 32768; budget += apart) {
     const double with = optimum(more, budget), without = optimum(plain.problem, budget);
     EXPECT_LE(with, without) << budget;
     feasible += with < kInfinite;

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner::testing {
@@ -379,7 +380,7 @@ TEST(ReleaseSearch, CopiesNoMoreThanTheTierHoldsWhateverTheDraft) {
 
 TEST(ReleaseSearch, IsNeverWorseThanItsDraft) {
   int better = 0, is_short = 0;
-  for (uint32_t seed = 1; seed <= 300; ++seed) {
+  for (uint32_t seed = 1; seed <= cases(300u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const TracedStep traced(random_trace(random));
@@ -416,8 +417,8 @@ TEST(ReleaseSearch, IsNeverWorseThanItsDraft) {
     const SearchResult again = search_releases(traced.trace, step, limits, draft, effort);
     EXPECT_EQ(text(again.releases), text(result.releases)) << "the same each time";
   }
-  EXPECT_GE(better, 200);
-  EXPECT_GE(is_short, 100);
+  EXPECT_GE(better, cases(200));
+  EXPECT_GE(is_short, cases(100));
   EXPECT_LE(is_short, 250);
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/planner/reordered_trace.h"
 #include "runtime/schedule/schedule_validator.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/schedule_with_order.h"
 #include "tests/support/trace_builder.h"
 
@@ -118,7 +119,7 @@ TEST(ReleasesInOrder, ProbesAreShortAndSayWhereALongSearchMayPay) {
 TEST(ReleasesInOrder, NeverSlowerThanInTheProgramsOrder) {
   std::mt19937 random(7);
   int found_some = 0, reordered_some = 0;
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < (kSanitized ? 6 : 30); ++i) {
     const StepTrace trace = random_trace(random);
     const Bytes peak = program_order_peak(trace);
     const PlanLimits limits = copy_within(peak.count() * 8 / 10 / kRecordUnit.count(), 50);
@@ -140,8 +141,8 @@ TEST(ReleasesInOrder, NeverSlowerThanInTheProgramsOrder) {
       EXPECT_LE(found->schedule.time, plain->schedule.time) << i;
     }
   }
-  EXPECT_GT(found_some, 10);
-  EXPECT_GT(reordered_some, 2);
+  EXPECT_GT(found_some, kSanitized ? 2 : 10);
+  EXPECT_GT(reordered_some, kSanitized ? 0 : 2);
 }
 
 TEST(ReleasesInOrder, EndsSoonOnceItIsStopped) {
