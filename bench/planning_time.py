@@ -2,13 +2,13 @@
 """How long planning takes, phase by phase, and what ten times the effort would gain.
 
     bench/planning_time.py [--build build/release] [--output FILE.json] [--times 10]
-                           [--percents 60 40 30 --] [STEP...]
+                           [--effort 48] [--percents 60 40 30 --] [STEP...]
 
 For each step and share of its memory: what a session's planner does (order_and_releases --phases)
-with a session's effort, and with --times as much: counted work, processor seconds, and how much
-longer the planned step takes than without a limit, on the simulator. A session's phases run twice,
-and the shorter time counts. Other steps and budgets in the file stay. --times 1: as a session
-alone; what more effort gave stays in the file if the session's plan is the same."""
+with an effort, and with --times as much: counted work, processor seconds, and how much longer the
+planned step takes than without a limit, on the simulator. The phases run twice with the effort, and
+the shorter time counts. Other steps, budgets and efforts in the file stay. --times 1: with the
+effort alone; what more gave stays in the file if the plan is the same."""
 
 import json
 import os
@@ -21,7 +21,7 @@ import reports
 
 PROFILE = "a100-80gb"
 PERCENTS = (60, 40, 30)  # of the peak in program order
-EFFORT = 48  # million simulated calls: a session's for steps of a quarter of a second or more
+SESSIONS = 48  # million simulated calls: a session's for steps of a quarter of a second or more
 # flags of plan_graph
 STEPS = {
     "resnet50_b256": ["--model", "resnet50", "--batch", 256],
@@ -43,7 +43,7 @@ def measure(args, name, percents):
                        stdout=subprocess.DEVNULL)
         for percent in percents:
             command = [args.build / "bin" / "order_and_releases", "--phases", str(args.times),
-                       graph, PROFILE, "tier", str(EFFORT), str(percent)]
+                       graph, PROFILE, "tier", str(args.effort), str(percent)]
             load = os.getloadavg()[0]
             step = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE,
                                              text=True).stdout)
@@ -53,8 +53,8 @@ def measure(args, name, percents):
 
 
 def keep(rows, row):
-    """Replaces that step and budget. A plan with more effort stays if the session's is the same."""
-    at = (row["step"], row["percent"])
+    """Replaces that step, budget and effort. A plan with more effort stays beside the same plan."""
+    at = (row["step"], row["percent"], row["effort"])
     before = rows.get(at, {})
     if "more" not in row and "more" in before and before["session"]["ms"] == row["session"]["ms"]:
         row |= {"more": before["more"], "times": before["times"]}
@@ -80,6 +80,7 @@ def cells(row):
     bounds = session.get("bounds")
     ours = longer(row, session)
     yield f"{row['percent']} %"
+    yield f"{row['effort'] / 1e6:.0f} M"
     yield f"{session['order']['cpu_s']:.2f} s"
     yield work(session["first"])
     yield work(session["long"])
@@ -105,8 +106,9 @@ def print_tables(rows):
               f"{reports.origins(own)}{reports.load_of(own)}\n")
         times = {str(row["times"]) for row in own if "more" in row}
         print(reports.table(
-            ["memory", "order", "first plan: calls", "long search: calls", "in all", "bounds",
-             "longer step by the first plan", "in the end", "least for any policy in that order",
+            ["memory", "effort", "order", "first plan: calls", "long search: calls", "in all",
+             "bounds", "longer step by the first plan", "in the end",
+             "least for any policy in that order",
              f"with {' or '.join(sorted(times)) or 'many'} times the effort", "points gained"],
             map(cells, own)))
 
@@ -114,24 +116,25 @@ def print_tables(rows):
 def main():
     parser = reports.output_parser(__doc__, "plan_graph", "order_and_releases")
     parser.add_argument("--times", type=int, default=10, help="as much effort [10]")
+    parser.add_argument("--effort", type=int, default=SESSIONS,
+                        help=f"million simulated calls; a session's: {SESSIONS}")
     parser.add_argument("--percents", type=int, nargs="+", default=PERCENTS,
                         help="of the peak in program order")
     args = reports.parse(parser, STEPS)
     rows = {}
     if args.output:
-        rows = {(row["step"], row["percent"]): row
+        rows = {(row["step"], row["percent"], row["effort"]): row
                 for row in reports.read_rows(args.output, "system")}
     for name in args.networks:
         for row in measure(args, name, args.percents):
             keep(rows, row)
             rows = dict(sorted(rows.items(), key=lambda item: (list(STEPS).index(item[0][0]),
-                                                               -item[0][1])))
+                                                               -item[0][1], -item[0][2])))
             print(name, *cells(row), sep=" | ", file=sys.stderr, flush=True)
             if args.output:
                 reports.write_report(args.output, about="planning as a session does it: work, "
                                      "processor seconds, what more effort gains",
-                                     device=f"sim:{PROFILE}", effort_million_calls=EFFORT,
-                                     rows=list(rows.values()))
+                                     device=f"sim:{PROFILE}", rows=list(rows.values()))
     print_tables(rows.values())
 
 

@@ -355,25 +355,28 @@ class PlanningTime(unittest.TestCase):
 
     def row(self, ms, **more):
         bounds = {"ample_ms": 200, "ms": 204, "any_order_ms": 203, "cpu_s": 4.5}
-        return {"step": "s", "percent": 60, "times": 1, "session": self.planned(212, ms, bounds=bounds), **more}
+        return {"step": "s", "percent": 60, "effort": 48e6, "times": 1, "session": self.planned(212, ms, bounds=bounds), **more}
 
     def test_what_is_longer_and_what_more_effort_gains(self):
         row = self.row(210, more=self.planned(208, 209))
         self.assertEqual(list(self.module.cells(row)), [
-            "60 %", "0.03 s", "6 M, 0.8 s", "22 M, 2.0 s", "2.8 s", "4.5 s", "6.00 %", "5.00 %", "2.00 %",
+            "60 %", "48 M", "0.03 s", "6 M, 0.8 s", "22 M, 2.0 s", "2.8 s", "4.5 s", "6.00 %", "5.00 %", "2.00 %",
             "4.50 % in 3 s", "+0.50"])
 
     def test_where_nothing_fits_nothing_is_gained(self):
         nothing = self.planned(None, None)
-        cells = list(self.module.cells({"percent": 5, "session": nothing, "more": nothing}))
-        self.assertEqual(cells[5:], ["-", "none", "none", "-", "none in 3 s", "-"])
+        cells = list(self.module.cells({"percent": 5, "effort": 1e6, "session": nothing, "more": nothing}))
+        self.assertEqual(cells[6:], ["-", "none", "none", "-", "none in 3 s", "-"])
 
     def test_more_effort_stays_beside_the_same_plan(self):
         rows, known = {}, self.row(210, more=self.planned(208, 209)) | {"times": 10}
+        less = self.row(212) | {"effort": 12e6}
+        self.module.keep(rows, less)
         for row, stays in ((known, True), (self.row(210), True), (self.row(211), False), (self.row(211), False)):
             self.module.keep(rows, row)
-            self.assertEqual("more" in rows["s", 60], stays)
-            self.assertEqual(rows["s", 60]["times"], 10 if stays else 1)
+            self.assertEqual("more" in rows["s", 60, 48e6], stays)
+            self.assertEqual(rows["s", 60, 48e6]["times"], 10 if stays else 1)
+        self.assertEqual(rows["s", 60, 12e6], less)
 
     def test_other_steps_and_budgets_stay(self):
         steps = list(self.module.STEPS)
