@@ -17,7 +17,6 @@ using Instruction = Schedule::Instruction;
 
 constexpr const char* kScheduleFormat = "tidemark schedule";
 constexpr int kScheduleVersion = 1;
-constexpr int64_t kHuge = int64_t{1} << 60;
 constexpr std::array<const char*, 10> kDo{"run",       "upload",   "read",    "free",
                                           "evict",     "copy_out", "offload", "copy_in",
                                           "drop_copy", "move"};
@@ -193,7 +192,7 @@ class ScheduleReader {
   }
   static Bytes bytes(const Fields& line, const char* key) {
     const int64_t size = line.number(key);
-    if (size < 0 || size > kHuge) line.fail(key, "not a number of bytes");
+    if (size < 0 || size > kTooManyBytes) line.fail(key, "not a number of bytes");
     return Bytes(size);
   }
   static Nanos time(const Fields& line, const char* key) {
@@ -203,7 +202,8 @@ class ScheduleReader {
   }
   // Bounds sizes so that their sums do not overflow.
   void add(const Fields& line, const char* key, int64_t size) {
-    if (size < 0 || size > kHuge - sum_) line.fail(key, "the sum of the sizes is too large");
+    if (size < 0 || size > kTooManyBytes - sum_)
+      line.fail(key, "the sum of the sizes is too large");
     sum_ += size;
   }
 

@@ -7,8 +7,6 @@
 namespace tidemark {
 namespace {
 
-constexpr int64_t kHuge = int64_t{1} << 60;
-
 bool same_op(const StepTrace::Op& a, const StepTrace::Op& b) {
   return a.kind == b.kind && a.name == b.name && a.signature == b.signature &&
          a.inputs == b.inputs && a.outputs == b.outputs && a.released == b.released &&
@@ -30,7 +28,7 @@ class Verifier {
     for (size_t s = 0; s < trace_.storages.size(); ++s) {
       const StepTrace::Storage& storage = trace_.storages[s];
       const int64_t size = storage.size.count();
-      if (size < 0 || size > kHuge)
+      if (size < 0 || size > kTooManyBytes)
         say("storage " + std::to_string(s) + " has an impossible size");
       state_[s].there = storage.at_start;
     }
@@ -63,7 +61,7 @@ class Verifier {
   }
 
   void check(const StepTrace::Op& op) {
-    if (op.workspace < Bytes(0) || op.workspace.count() > kHuge) {
+    if (op.workspace < Bytes(0) || op.workspace.count() > kTooManyBytes) {
       say_here("its workspace has an impossible size");
     }
     if (op.cost < Nanos(0)) say_here("it has a negative cost");

@@ -27,6 +27,9 @@
 
 namespace tidemark {
 
+// A size, or a sum of sizes, above this is a mistake.
+inline constexpr int64_t kTooManyBytes = int64_t{1} << 60;
+
 struct StepTrace {
   enum class Kind : uint8_t { kCall, kUpload, kRead };
 

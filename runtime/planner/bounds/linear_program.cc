@@ -10,7 +10,7 @@ constexpr int64_t kCheckEvery = 40;  // iterations between bounds
 constexpr double kClose = 1e-6;      // relative gap at which the method has converged
 constexpr double kStep = 0.95;       // below 1: convergence is proven there
 // Iterations before the first restart, and from there on that many times as many.
-constexpr double kFirstRestart = 80, kGrowth = 1.3;
+constexpr double kFirstRestart = 80, kRestartGrowth = 1.3;
 // What rounding may add to a sum of up to a million terms, relative to the terms.
 constexpr double kRounding = 1e-12;
 
@@ -66,10 +66,10 @@ Lines by_column(const LinearProgram& program) {
 }
 
 // The values of one side, primal or dual, with what restarts need.
-struct Side {
+struct Iterate {
   std::vector<double> now, sum, average, start, step;
 
-  explicit Side(const Lines& lines) {
+  explicit Iterate(const Lines& lines) {
     const size_t count = lines.begin.size() - 1;
     now = sum = average = start = std::vector<double>(count, 0.0);
     for (size_t k = 0; k < count; ++k) step.push_back(lines.step(k));
@@ -161,12 +161,12 @@ class PrimalDual {
     const double moved_x = x_.restart(from_average), moved_y = y_.restart(from_average);
     if (moved_x > 1e-9 && moved_y > 1e-9) weight_ = std::sqrt(weight_ * moved_y / moved_x);
     count_ = 0;
-    next_restart_ *= kGrowth;
+    next_restart_ *= kRestartGrowth;
   }
 
   const LinearProgram& p_;
   Lines rows_, columns_;
-  Side x_, y_;
+  Iterate x_, y_;
   std::vector<double> ahead_;  // 2 x - the x before
   double weight_ = 1;          // price moved for a unit of value moved
   int64_t count_ = 0;          // iterations since the last restart

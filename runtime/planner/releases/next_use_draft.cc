@@ -10,12 +10,10 @@
 namespace tidemark::planner {
 namespace {
 
-constexpr uint32_t kNone = StepTable::kNone;
-
 // One direction of the link: the time in each call that no copy has booked.
-class Link {
+class FreeTime {
  public:
-  explicit Link(const StepTable& step) : earlier_(step.calls.size() + 1) {
+  explicit FreeTime(const StepTable& step) : earlier_(step.calls.size() + 1) {
     for (const StepTable::Call& call : step.calls) free_.push_back(call.cost);
     std::iota(earlier_.begin(), earlier_.end(), 0U);
   }
@@ -107,12 +105,12 @@ class Draft {
   struct State {
     bool present = false;
     bool offered = false;
-    bool away_between = false;  // over the step's end
-    bool copied = false;        // at some time
-    uint32_t needed = 0;        // by this call; calls_ and above: not in this step
-    uint32_t release = kNone;   // the last one, in releases_
-    uint32_t booked = 0;        // of that release: the call before which its copy back begins
-    uint32_t wanted = kNone;    // for a recomputation before its own use
+    bool away_between = false;            // over the step's end
+    bool copied = false;                  // at some time
+    uint32_t needed = 0;                  // by this call; calls_ and above: not in this step
+    uint32_t release = StepTable::kNone;  // the last one, in releases_
+    uint32_t booked = 0;  // of that release: the call before which its copy back begins
+    uint32_t wanted = StepTable::kNone;  // for a recomputation before its own use
   };
   using Offer = std::tuple<uint32_t, int64_t, uint32_t>;  // needed, bytes, item
 
@@ -146,7 +144,7 @@ class Draft {
   void used(uint32_t i, uint32_t call) {
     withdraw(i);
     State& state = items_[i];
-    if (state.wanted <= call) state.wanted = kNone;
+    if (state.wanted <= call) state.wanted = StepTable::kNone;
     const std::vector<uint32_t>& uses = item(i).uses;
     const auto next = std::upper_bound(uses.begin(), uses.end(), call);
     if (next != uses.end()) {
@@ -161,7 +159,7 @@ class Draft {
   void make_space(uint32_t call) {
     const StepTable::Call& it = step_.calls[call];
     int64_t room = limits_.space.count() - it.workspace.count();
-    if (it.overwrites != kNone) room += bytes(it.overwrites);
+    if (it.overwrites != StepTable::kNone) room += bytes(it.overwrites);
     const auto inputs = step_.inputs(call);
     for (auto next = offers_.end(); live_ > room && next != offers_.begin();) {
       const auto [needed, size, i] = *--next;
@@ -254,7 +252,7 @@ class Draft {
 
   // The planned release over which the item is away at `call`; null: it is there, or ended.
   PlannedRelease* away(uint32_t i, uint32_t call) {
-    if (items_[i].release == kNone) return nullptr;
+    if (items_[i].release == StepTable::kNone) return nullptr;
     PlannedRelease& it = releases_[items_[i].release];
     const bool covers = it.wraps() ? call < it.to : it.from < call && call < it.to;
     return covers ? &it : nullptr;
@@ -273,7 +271,7 @@ class Draft {
     while (!pending.empty()) {
       const StepTable::Item& it = item(pending.back());
       pending.pop_back();
-      if (!it.may_evict || it.producer == kNone) return std::nullopt;
+      if (!it.may_evict || it.producer == StepTable::kNone) return std::nullopt;
       if (std::exchange(seen_[it.producer], walk_) == walk_) continue;
       time += step_.calls[it.producer].cost;
       if (time > Nanos(longest_)) return std::nullopt;
@@ -321,7 +319,7 @@ class Draft {
   const double price_;
   const uint32_t calls_;
   const int64_t longest_;
-  Link out_, in_;
+  FreeTime out_, in_;
   std::vector<State> items_;
   std::vector<uint32_t> seen_;  // by call: the last walk that visited it
   uint32_t walk_ = 0;

@@ -11,11 +11,6 @@ namespace {
 
 using Ids = std::vector<NodeId>;
 
-// A small output has at most this share (1/n) of the largest one's bytes; its last reader comes
-// soon if it is at most so many operators behind.
-constexpr int64_t kSmallShare = 16;
-constexpr size_t kSoon = 8;
-
 void sort_out(Ids& ids) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -166,21 +161,15 @@ class StepConverter {
     barrier_ = next();
   }
 
-  // Whether an output and the largest one, `main`, stay as long as either is read.
-  bool goes_with(uint32_t s, uint32_t main) const {
-    if (!options_.riders || last_reader_[s] == last_reader_[main]) return true;
-    return bytes(s) * kSmallShare <= bytes(main) && last_reader_[s] > last_reader_[main] &&
-           last_reader_[s] - last_reader_[main] <= kSoon;
-  }
-
-  // Sets apart, from the largest output, those that do not go with it.
+  // Sets apart, from the largest output, those whose last reader is not the largest one's.
   Outputs split_off(std::vector<uint32_t> made) const {
     std::sort(made.begin(), made.end(), [&](uint32_t a, uint32_t b) {
       return std::pair(bytes(b), a) < std::pair(bytes(a), b);
     });
     Outputs outputs;
     for (const uint32_t s : made) {
-      (goes_with(s, made[0]) ? outputs.own : outputs.apart).push_back(s);
+      const bool together = !options_.riders || last_reader_[s] == last_reader_[made[0]];
+      (together ? outputs.own : outputs.apart).push_back(s);
     }
     return outputs;
   }

@@ -214,11 +214,33 @@ bool Moves::switch_option(Sequence& sequence, int32_t at, NodeId avoided) {
   return done;
 }
 
-int32_t Moves::remove(Sequence& sequence, int32_t at) const {
+int32_t Moves::remove(Sequence& sequence, int32_t at) {
   int32_t end = at + 1;
-  while (end < static_cast<int32_t>(sequence.size()) && is_rider(sequence, end)) ++end;
+  for (; end < static_cast<int32_t>(sequence.size()) && is_rider(sequence, end); ++end) {
+    left_riders_.push_back(sequence[end]);
+  }
   sequence.erase(sequence.begin() + at, sequence.begin() + end);
   return end - at;
+}
+
+void Moves::attach_left_riders(Sequence& sequence) {
+  for (const OptionId rider : left_riders_) {
+    const NodeId value = options_.node(rider);
+    int32_t parent = -1;  // its last run
+    bool is_live = false;
+    const auto reads = [&](OptionId option) {
+      const auto inputs = options_.inputs(option);
+      return std::binary_search(inputs.begin(), inputs.end(), value);
+    };
+    for (int32_t k = 0; k < static_cast<int32_t>(sequence.size()); ++k) {
+      if (options_.node(sequence[k]) == value) is_live = true;
+      if (options_.goes_with(rider, sequence[k])) parent = k;
+      if (is_live || parent < 0 || !reads(sequence[k])) continue;
+      sequence.insert(sequence.begin() + parent + 1, rider);
+      break;
+    }
+  }
+  left_riders_.clear();
 }
 
 void Moves::shift(Sequence& sequence, int32_t at, int32_t reach) {

@@ -32,8 +32,11 @@ class Moves {
   // Runs the node at `at` by another option, chosen at random among those that do not use
   // `avoided` (if given). False if there is none.
   bool switch_option(Sequence& sequence, int32_t at, NodeId avoided = kNoNode);
-  // Removes a run, together with its rider. Returns the number of runs removed.
-  int32_t remove(Sequence& sequence, int32_t at) const;
+  // Removes a run, together with its riders. Returns the number of runs removed.
+  int32_t remove(Sequence& sequence, int32_t at);
+  // After removals: lets riders that went along, and that are still read, follow the last run
+  // of their parent before.
+  void attach_left_riders(Sequence& sequence);
   // Moves a run, with its rider, to a random position within `reach`.
   void shift(Sequence& sequence, int32_t at, int32_t reach);
   // Moves a run without riders to a random position, where its inputs are computed again as by
@@ -66,6 +69,7 @@ class Moves {
   std::vector<uint8_t> in_block_;  // by node
   Sequence block_;
   double recompute_chance_ = 0.5;
+  std::vector<OptionId> left_riders_;
 };
 
 }  // namespace tidemark::planner::remat

@@ -152,6 +152,7 @@ void Repair::prune(Draft& draft, int attempts) {
   for (int k = 0; k < attempts && draft.sequence.size() > 1; ++k) {
     trial_.sequence = draft.sequence;
     moves_.remove(trial_.sequence, static_cast<int32_t>(random_.below(trial_.sequence.size())));
+    moves_.attach_left_riders(trial_.sequence);
     if (!settle(trial_, now_) || !trial_.evaluation.feasible()) continue;
     if (trial_.evaluation.time <= draft.evaluation.time) std::swap(draft, trial_);
   }

@@ -60,6 +60,7 @@ bool Ruin::remove_some(Sequence& sequence) {
   }
   std::sort(repeats_.begin(), repeats_.begin() + static_cast<int64_t>(count));
   for (size_t k = count; k-- > 0;) moves_.remove(sequence, repeats_[k]);
+  moves_.attach_left_riders(sequence);
   return true;
 }
 
@@ -70,6 +71,7 @@ bool Ruin::remove_stretch(Sequence& sequence, size_t most) {
   const size_t count = std::min(repeats_.size(), 1 + random_.below(most));
   const size_t from = random_.below(repeats_.size() - count + 1);
   for (size_t k = from + count; k-- > from;) moves_.remove(sequence, repeats_[k]);
+  moves_.attach_left_riders(sequence);
   return true;
 }
 
@@ -84,6 +86,7 @@ bool Ruin::keep_values(Sequence& sequence) {
   for (size_t k = repeats_.size(); k-- > 0;) {
     if (marked_[options_.node(sequence[repeats_[k]])]) moves_.remove(sequence, repeats_[k]);
   }
+  moves_.attach_left_riders(sequence);
   return true;
 }
 
