@@ -14,7 +14,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <atomic>
+#
 #include <cstdlib>
 #include <ctime>
 #include <iostream>
@@ -31,12 +31,10 @@
 #include "runtime/core/units.h"
 #include "runtime/cost/profile_limits.h"
 #include "runtime/device/profile.h"
-#include "runtime/planner/bounds/any_order_bound.h"
-#include "runtime/planner/bounds/time_bound.h"
 #include "runtime/planner/from_trace.h"
+#include "runtime/planner/pipeline/pipeline.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/releases/releases_in_order.h"
-#include "runtime/planner/remat/step_remat.h"
 #include "runtime/planner/reordered_trace.h"
 #include "runtime/planner/schedule_layout.h"
 #include "runtime/schedule/schedule_validator.h"
@@ -52,11 +50,6 @@ constexpr const char* kUsage =
     "Plans releases of a step in several orders, at each share of its peak. With --phases as a "
     "session does, and with TIMES the effort, with the time of each phase, as JSON.";
 constexpr int kFirstPercent = 5;
-// Of the search for an order, in a session; with another effort in proportion.
-constexpr int64_t kOrderNodes = 200'000;
-// The share (1/n) of a search's full effort that the search for recomputation has there.
-constexpr int64_t kRematShare = 8;
-
 struct Step {
   StepTrace trace;
   DeviceProfile profile;
@@ -151,15 +144,15 @@ Planned plan_by_phases(const Step& step, const PlanLimits& limits, int64_t effor
   Planned made;
   std::vector<uint32_t> planned;
   made.phases["order"] = timed([&] {
-    std::atomic<int64_t> nodes{0};
-    const Problem problem =
-        problem_from_trace(trace, {.residents_apart = true, .in_place = true});
-    const Plan plan = plan_step(
-        problem,
-        {.limits = {.seconds = 1e9, .nodes = effort * kOrderNodes / kThorough, .taken = &nodes},
-         .space = limits.space});
-    planned.assign(plan.order.begin(), plan.order.end());
-    return Json{{"nodes", nodes.load()}, {"peak_bytes", plan.peak.count()}};
+    int64_t work = 0;
+    // In proportion: a session's effort is kThorough.
+    const Schedule schedule =
+        plan_order(trace,
+                   {.limits = {.seconds = 1e9, .nodes = effort * kOrderNodes / kThorough},
+                    .space = limits.space},
+                   &work);
+    planned = order_of(schedule);
+    return Json{{"calls", work}, {"peak_bytes", schedule.peak.count()}};
   });
 
   // Its time; keeps the quickest schedule.
@@ -173,22 +166,17 @@ Planned plan_by_phases(const Step& step, const PlanLimits& limits, int64_t effor
   made.phases["first"] = timed([&] {
     Json phase;
     int64_t work = 0;
-    auto probes = probe_releases(trace, limits, {}, orders_to_try(trace, limits, {}, planned),
-                                 effort, &work);
-    orders = std::move(probes.worth_searching);
-    if (probes.best) phase["ms"] = keep(std::move(probes.best->schedule));
+    auto first = plan_first_releases(trace, limits, {}, planned, true, effort, &work);
+    orders = std::move(first.worth_searching);
+    if (first.best) phase["ms"] = keep(std::move(first.best->schedule));
     phase["calls"] = work;
     return phase;
   });
   made.phases["long"] = timed([&] {
     Json phase;
     int64_t work = 0;
-    auto found = plan_releases_in_order(trace, limits, {}, orders, effort, &work);
-    if (found) phase["ms"] = keep(std::move(found->schedule));
-    if (!step.tier) {
-      auto again = remat::plan_step_remat(trace, limits, {}, effort / kRematShare, &work);
-      if (again) phase["remat_ms"] = keep(*std::move(again));
-    }
+    if (auto found = plan_long(trace, limits, {}, orders, effort, &work))
+      phase["ms"] = keep(*std::move(found));
     phase["calls"] = work;
     return phase;
   });
@@ -198,16 +186,13 @@ Planned plan_by_phases(const Step& step, const PlanLimits& limits, int64_t effor
 
 Json bounds_of(const Step& step, const PlanLimits& limits, const Schedule& schedule) {
   return timed([&] {
-    Json bounds;
-    const Nanos in_any = any_order_bound(step.trace, limits);
-    if (const auto times = time_bound(
-            in_program_order(schedule) ? step.trace : reordered(step.trace, order_of(schedule)),
-            limits)) {
-      bounds["ample_ms"] = to_ms(times->ample);
-      bounds["ms"] = to_ms(std::max(times->least, in_any));
+    Json found;
+    if (const auto bounds = bound_time(schedule, step.trace, limits)) {
+      found["ample_ms"] = to_ms(bounds->ample);
+      found["ms"] = to_ms(bounds->least);
+      found["any_order_ms"] = to_ms(bounds->any_order);
     }
-    bounds["any_order_ms"] = to_ms(in_any);
-    return bounds;
+    return found;
   });
 }
 

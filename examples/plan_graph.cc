@@ -34,6 +34,7 @@
 #include "examples/common/program.h"
 #include "examples/planning/capture_model.h"
 #include "examples/planning/remat_program.h"
+#include "examples/planning/session_plan.h"
 #include "examples/planning/show_schedule.h"
 #include "runtime/core/errors.h"
 #include "runtime/core/listed.h"
@@ -82,6 +83,7 @@ struct Flags {
   bool variants = false, no_workspace = false, no_recompute = false;
   int64_t capacity = 0;
   std::optional<Budget> budget;
+  std::optional<Bytes> tier;
   bool resident = false;
   Limits limits;
   roam::Parameters roam;
@@ -423,6 +425,15 @@ int run_graph(const Flags& flags) {
   if (flags.budget) {
     const PlanLimits space = limits_of(flags, program_order_peak(graph));
     if (space.space == Bytes(0)) throw UsageError("--budget: a budget must be positive");
+    if (flags.tier) {
+      PlanLimits limits = space;
+      limits.tier_space = *flags.tier;
+      return plan_step_as_session(graph, {.name = name,
+                                          .limits = limits,
+                                          .foreign = foreign,
+                                          .effort = flags.limits.nodes,
+                                          .save_schedule = flags.save_schedule});
+    }
     return plan_step_rematerialization(
         graph, {name, space, foreign, flags.save_schedule, flags.limits, flags.method});
   }
@@ -507,6 +518,11 @@ void refuse_without_meaning(const CLI::App& app, const Flags& flags) {
            Meaning{"--roam-delay-radius", is_roam, roam},
            Meaning{"--roam-delay-coefficient", is_roam, roam},
            Meaning{"--method", plans, planning},
+           Meaning{"--tier", in_budget, "the plan of a step with --budget"},
+           Meaning{"--method", !flags.tier, "planning without --tier"},
+           Meaning{"--deadline", !flags.tier,
+                   "planning without --tier, whose work is counted: --nodes"},
+           Meaning{"--seed", !flags.tier, "planning without --tier"},
            Meaning{"--deadline", plans, planning},
            Meaning{"--nodes", plans, planning},
            Meaning{"--nodes", searches,
@@ -665,6 +681,14 @@ int run(int argc, char** argv) {
       "Memory limit of a schedule, such as 12GiB, for --remat, --show or a step; for a step "
       "also a share of what it takes in program order, such as 60% [--show: what the schedule "
       "takes]");
+  app.add_option_function<std::string>(
+         "--tier", [&](const std::string& text) { flags.tier = parse_bytes(text); },
+         "With --budget on a step: plan it as a training with that much memory to offload to "
+         "does: its order, what is evicted and offloaded, and addresses. Prints how much "
+         "longer "
+         "the step takes than without a limit, and what no plan can be below; --nodes: of at "
+         "most so many simulated calls. 0: nothing is offloaded")
+      ->needs(budget);
   auto* remat =
       app.add_option("--remat", flags.remat,
                      "JSON of a rematerialisation problem: nodes with time, bytes, inputs and "

@@ -11,14 +11,8 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
 #include "runtime/core/processors.h"
-#include "runtime/planner/bounds/any_order_bound.h"
-#include "runtime/planner/bounds/time_bound.h"
-#include "runtime/planner/from_trace.h"
 #include "runtime/planner/recorded_schedule.h"
-#include "runtime/planner/remat/step_remat.h"
 #include "runtime/planner/reordered_trace.h"
-#include "runtime/planner/schedule_from_plan.h"
-#include "runtime/planner/validator.h"
 #include "runtime/schedule/fingerprint.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
@@ -46,29 +40,14 @@ constexpr int kRecordedTrialSteps = 4;
 constexpr double kSearchSlowdown = 1.005;
 constexpr double kRecordedSlowdown = 1.02;
 
-// A search simulates one call for this much of a step's time. Simulating a call takes a
-// fiftieth to a tenth of a microsecond, so a search takes up to about twenty steps' time.
-constexpr Nanos kStepPerCall{5};
 // After this many searches, later ones are quick.
 constexpr int kThoroughSearches = 4;
-// The search for recomputation gets this share (1/n) of the effort, and takes a second at most:
-// more gains little.
-constexpr int64_t kRematShare = 2;
-constexpr int64_t kMaxRematEffort = planner::kThorough / 8;
-// A node of a search for an order or a layout takes as long as simulating this many calls.
-constexpr int64_t kCallsPerNode = 10;
 // A simulated call counts as this many storages examined by the residency manager.
 constexpr int64_t kExaminedPerCall = 12;
 
 std::string moving(const Schedule& schedule) {
   if (schedule.moved == Bytes(0)) return "";
   return " and moving " + format_bytes(schedule.moved) + " of blocks";
-}
-
-bool is_quicker(const Schedule& schedule, const std::optional<Schedule>& other,
-                const PlanLimits& limits) {
-  return !other || planner::time_of_releases(schedule, limits) <
-                       planner::time_of_releases(*other, limits);
 }
 
 }  // namespace
@@ -314,62 +293,36 @@ void StepPlanner::produce(Program& program) {
 void StepPlanner::produce_order(Program& program) {
   start(program, options_.planner.limits.nodes, [this](const Request& step) {
     Produced produced;
-    const planner::Problem problem =
-        planner::problem_from_trace(step.trace, {.residents_apart = true, .in_place = true});
-    std::atomic<int64_t> nodes{0};
     planner::PlannerOptions options = options_.planner;
     options.limits.stop = &stop_;
-    options.limits.taken = &nodes;
     options.space = step.limits.space;
-    const planner::Plan plan = planner::plan_step(problem, options);
-    produced.work = nodes * kCallsPerNode;
-    const auto wrong = planner::violations(problem, plan, 1);
-    if (wrong.empty()) {
-      produced.schedule = planner::schedule_from_plan(step.trace, problem, plan);
-    } else {
-      produced.why_not = "the plan is wrong: " + wrong.front();
-    }
+    produced.schedule = planner::plan_order(step.trace, options, &produced.work);
     return produced;
   });
 }
 
 void StepPlanner::produce_releases(Program& program) {
-  const int64_t worth = program.policy_time.count() / kStepPerCall.count();
   const int64_t thorough =
       options_.effort > 0 ? std::min(options_.effort, planner::kThorough) : planner::kThorough;
-  const int64_t effort =
-      std::min(thorough, searches_++ < kThoroughSearches
-                             ? std::clamp(worth, planner::kQuick, planner::kThorough)
-                             : planner::kQuick);
+  const int64_t effort = std::min(thorough, searches_++ < kThoroughSearches
+                                                ? planner::effort_for(program.policy_time)
+                                                : planner::kQuick);
   ++program.searches;
   start(program, effort,
         [this, planned = program.order, orders = program.worth_searching](const Request& step) {
           Produced produced;
-          std::optional<planner::OrderedReleases> found;
-          std::vector<std::vector<uint32_t>> searched = orders;
-          if (searched.empty()) {
-            std::vector<std::vector<uint32_t>> to_try;
-            if (options_.order)
-              to_try = planner::orders_to_try(step.trace, step.limits, step.foreign, planned);
-            auto probes = planner::probe_releases(step.trace, step.limits, step.foreign, to_try,
-                                                  step.work, &produced.work, &stop_);
-            found = std::move(probes.best);
-            searched = std::move(probes.worth_searching);
+          produced.worth_searching = orders;
+          if (orders.empty()) {
+            auto first =
+                planner::plan_first_releases(step.trace, step.limits, step.foreign, planned,
+                                             options_.order, step.work, &produced.work, &stop_);
+            if (first.best) produced.schedule = std::move(first.best->schedule);
+            produced.worth_searching = std::move(first.worth_searching);
           }
-          const bool is_long = !found;
-          if (is_long) {
-            found =
-                planner::plan_releases_in_order(step.trace, step.limits, step.foreign, searched,
-                                                step.work, &produced.work, &stop_);
-          }
-          produced.worth_searching = std::move(searched);
-          if (found) produced.schedule = std::move(found->schedule);
-          if (is_long && step.limits.tier_space == Bytes(0)) {
-            auto again = planner::remat::plan_step_remat(
-                step.trace, step.limits, step.foreign,
-                std::min(step.work / kRematShare, kMaxRematEffort), &produced.work, &stop_);
-            if (again && is_quicker(*again, produced.schedule, step.limits))
-              produced.schedule = std::move(again);
+          if (!produced.schedule) {
+            produced.schedule =
+                planner::plan_long(step.trace, step.limits, step.foreign,
+                                   produced.worth_searching, step.work, &produced.work, &stop_);
           }
           if (!produced.schedule)
             produced.why_not = "the search found no releases that make it fit";
@@ -497,10 +450,7 @@ void StepPlanner::take_produced() {
 
 void StepPlanner::adopt(Program& program, Produced produced) {
   if (produced.bounds && program.schedule) {
-    Schedule& bounded = program.schedule->schedule;
-    bounded.ample_time = produced.bounds->ample_time;
-    bounded.time_bound = produced.bounds->time_bound;
-    bounded.any_order_bound = produced.bounds->any_order_bound;
+    produced.bounds->write_to(program.schedule->schedule);
   }
   if (program.settled) return;  // meanwhile: the previous schedule failed
   if (!produced.schedule) {
@@ -601,25 +551,9 @@ void StepPlanner::produce_bounds(Program& program) {
   if (!searched || !bound || bound->schedule.shortfall > Bytes(0)) return;
   start(program, 0, [this, bound](const Request& step) {
     Produced produced;
-    produced.bounds = bounds_of(*bound, step.fastest, stop_);
+    produced.bounds = planner::bound_time(bound->schedule, bound->trace, step.fastest, &stop_);
     return produced;
   });
-}
-
-std::optional<StepPlanner::Bounds> StepPlanner::bounds_of(const BoundSchedule& bound,
-                                                          const PlanLimits& fastest,
-                                                          const std::atomic<bool>& stop) {
-  const planner::TimeBoundOptions options{.stop = &stop};
-  const auto times =
-      in_program_order(bound.schedule)
-          ? planner::time_bound(bound.trace, fastest, options)
-          : planner::time_bound(
-                planner::reordered(bound.trace, planner::order_of(bound.schedule)), fastest,
-                options);
-  if (!times) return std::nullopt;
-  const Nanos in_any = planner::any_order_bound(
-      bound.trace, fastest, {.looked_at = planner::kLookedAtInAnyOrder, .stop = &stop});
-  return Bounds{times->ample, std::max(times->least, in_any), in_any};
 }
 
 void StepPlanner::give_up(Program& program, const std::string& why) {

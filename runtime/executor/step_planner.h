@@ -7,17 +7,13 @@
 //   step 4  <--------------' by the schedule, as long as it is the quickest
 //   step 5   a call differs: the policy takes over; step 6 is recorded
 //
-// Producers, in this order:
-//   order     the order and the layout with the least peak, if they fit in the budget; not
-//             for steps that carry storages over their end
-//   releases  a search for what to evict, offload and bring back, in the least time; in the
-//             program's order, or in an order with a lower peak where that is quicker; without
-//             a tier also a search for what to compute again, in any order
+// Producers, in this order; the first two are the phases of planner/pipeline/pipeline.h:
+//   order     if it fits in the budget; not for steps that carry storages over their end
+//   releases  the first ones, then the long search
 //   recorded  the policy's own actions in a step, with fixed offsets; replaces the search
 // The latter two are on trial at first: a schedule is dropped if steps take longer than under
-// the policy (by 0.5 %, or by 2 % for a recorded schedule). There are two searches: a short
-// one, so that steps soon follow a schedule whose copies show the speed of the link, and a long
-// one.
+// the policy (by 0.5 %, or by 2 % for a recorded schedule). Steps soon follow the first
+// releases, whose copies show the speed of the link to the long search.
 //
 // One schedule is kept per program, for up to sixteen programs. The smaller last batch of an
 // epoch has its own, as steps by a schedule do not count between two recorded ones. A step's
@@ -41,8 +37,8 @@
 #include "runtime/cost/cost_model.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/schedule_recorder.h"
+#include "runtime/planner/pipeline/pipeline.h"
 #include "runtime/planner/planner.h"
-#include "runtime/planner/releases/releases_in_order.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/step_recorder.h"
 #include "runtime/residency/storage_event.h"
@@ -54,7 +50,7 @@ namespace tidemark {
 struct PlanOptions {
   // For the order and the layout. Bounded by counted work, so that a schedule does not depend
   // on the machine's load.
-  planner::PlannerOptions planner{.limits = {.seconds = 1e9, .nodes = 200'000}};
+  planner::PlannerOptions planner{.limits = {.seconds = 1e9, .nodes = planner::kOrderNodes}};
   // Off: keeps the program's order and releases, even where another order needs fewer or none.
   bool order = true;
   // Searches for releases. Off: takes over the policy's releases.
@@ -142,13 +138,9 @@ class StepPlanner final : public StorageListener {
  private:
   enum class Mode : uint8_t { kIdle, kChoose, kRecord, kFollow };
   enum class Producer : uint8_t { kOrder, kReleases, kRecorded, kGiven };
-  // For schedules in one order; as in Schedule.
-  struct Bounds {
-    Nanos ample_time{0}, time_bound{0}, any_order_bound{0};
-  };
   struct Produced {
     std::optional<Schedule> schedule{};
-    std::optional<Bounds> bounds{};                        // of the schedule followed
+    std::optional<planner::TimeBounds> bounds{};           // of the schedule followed
     std::vector<std::vector<uint32_t>> worth_searching{};  // orders
     StepTrace trace{};                                     // with the costs it was made for
     std::string why_not{};
@@ -202,9 +194,6 @@ class StepPlanner final : public StorageListener {
   void produce_recorded(Program& program);
   void produce_as_given(Program& program);
   void produce_bounds(Program& program);
-  static std::optional<Bounds> bounds_of(const BoundSchedule& schedule,
-                                         const PlanLimits& fastest,
-                                         const std::atomic<bool>& stop);
   static void check(Produced& produced, const StepTrace& trace, const PlanLimits& limits,
                     Producer producer);
   PlanLimits limits_of(const Program& program) const;

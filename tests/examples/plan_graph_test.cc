@@ -543,6 +543,27 @@ TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
   EXPECT_EQ(run(step + "--method chen").code, 2);
 }
 
+TEST_F(PlanGraphTest, PlansAStepWithTiersAsATrainingDoes) {
+  const std::string step = "--model resnet18 --batch 32 --image-size 64 ";
+  const Outcome made =
+      run(step + "--budget 50% --tier 1GiB --nodes 1000000 --save-schedule " + file("s.json"));
+  ASSERT_EQ(made.code, 0) << made.said;
+  for (const char* line : {"without a limit", "planned", "no plan in this order", "no plan"}) {
+    EXPECT_THAT(made.said, ContainsRegex(std::string("\n") + line + " .* %"));
+  }
+  const Outcome shown = run("--show " + file("s.json"));
+  EXPECT_EQ(shown.code, 0) << shown.said;
+  EXPECT_THAT(shown.said, HasSubstr("copies out"));
+  EXPECT_THAT(shown.said, HasSubstr("without a limit")) << "bounds are saved";
+  const Outcome none = run(step + "--budget 5% --tier 1GiB --nodes 100000");
+  EXPECT_EQ(none.code, 3);
+  EXPECT_THAT(none.said, HasSubstr("found no plan within"));
+  EXPECT_EQ(run(step + "--tier 1GiB").code, 2);
+  for (const char* flags : {"--deadline 1", "--method chen", "--seed 2"}) {
+    EXPECT_EQ(run(step + "--budget 50% --tier 1GiB " + flags).code, 2) << flags;
+  }
+}
+
 TEST_F(PlanGraphTest, RematerialisationSaysTheLeastBudget) {
   const Outcome outcome = plan_toy("--budget 39", "s.json");
   EXPECT_EQ(outcome.code, 3);
