@@ -9,7 +9,7 @@ namespace tidemark::planner {
 namespace {
 
 // What a solver's tolerance may add to a bound, relatively.
-constexpr double kIntegerTolerance = 1e-6;
+constexpr double kOptimumTolerance = 1e-6;
 
 Program to_integer_program(const remat::MomentProgram& moments) {
   const LinearProgram& linear = moments.linear;
@@ -42,7 +42,7 @@ remat::IntegerBound integer_bound() {
     limits.seconds = seconds;
     try {
       const Solution solution = solve(to_integer_program(moments), limits, solver);
-      return moments.constant + solution.bound - kIntegerTolerance * std::abs(solution.bound);
+      return moments.constant + solution.bound - kOptimumTolerance * std::abs(solution.bound);
     } catch (const DataError&) {
       return -kInfinity;
     }
