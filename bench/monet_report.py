@@ -17,7 +17,8 @@ Figure 7 compares algorithms of one convolution: ops_bench --benchmark_filter=al
 sums of modelled operator times; nothing runs on a GPU. --nodes are evaluations of our search for each plan
 (all parts but points, ablation's best of three seeds), which give the same plans on every machine. The
 limits, in seconds, are for points and for solvers. All parts take about an hour of an idle core. What
-a report has by limits at least as long is kept; to measure anew, remove it or give another folder."""
+a report has of the same step (nodes, bytes and time of keeping everything) by limits at least as long is
+kept; to measure anew, remove it or give another folder."""
 
 import reports
 from monet import ablation, layers, memory, points, search_time

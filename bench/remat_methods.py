@@ -67,6 +67,11 @@ def is_answer(code, errors):
     return code in (0, 3) or (code == 1 and "that none fits is not proven" in errors)
 
 
+def is_unloaded(note):
+    """Whether the solver could not load a program, which says nothing about schedules."""
+    return "Error loading file" in note
+
+
 def plan(args, instance, budget, method):
     """What plan_graph says of one method at one budget."""
     with tempfile.TemporaryDirectory() as folder:
@@ -116,6 +121,8 @@ def cell(row, base, budget):
             return "none, proven" if row["method"] == "default" else "none of its kind, proven"
         if "million terms" in row["note"]:
             return "too large"
+        if is_unloaded(row["note"]):
+            return "could not be loaded"
         return "not solved in time" if "time" in row["note"] or "was found" in row["note"] else "none fits"
     if not row["fits"]:
         return f"takes {row['peak'] / budget:.2f} of the budget"
@@ -140,29 +147,65 @@ def print_table(report):
               + " | ".join(cells.get(m, "") for m in methods) + " |")
 
 
-def keep_all(problem):
-    """Peak of the listed order with the first variants, where nothing is computed again. The same
-    for every budget, so that budgets can be given as shares of it."""
-    nodes, last = problem["nodes"], {}
-    riders = {i for i, node in enumerate(nodes) if "rider_of" in node}
+def variants(node):
+    """With what they take from the node filled in."""
+    shared = {key: node[key] for key in ("time", "workspace", "inputs") if key in node}
+    return [{"time": 0, "workspace": 0, "inputs": [], **shared, **each}
+            for each in node.get("variants") or [{}]]
 
-    def inputs(node):
-        return (node.get("variants") or [{}])[0].get("inputs", node.get("inputs", []))
 
-    for k, node in enumerate(nodes):
-        for i in [k, *inputs(node)]:
-            last[i] = k
-    live = peak = 0
-    fixed = problem["fixed_bytes"]
-    for k, node in enumerate(nodes):
-        if k in riders:
+def keep_all_schedule(problem):
+    """The listed order, every node once by its first variant, each value freed after its last
+    reader. Riders, too: each is listed, and runs, behind its parent."""
+    first = [variants(node)[0] for node in problem["nodes"]]
+    last = {u: i for i, variant in enumerate(first) for u in [*variant["inputs"], i]}
+    gone = {variant.get("overwrites") for variant in first}
+    drop = {}
+    for u, i in last.items():
+        if u not in gone:
+            drop.setdefault(i, []).append(u)
+    return [event for i in range(len(first))
+            for event in (["compute", i, 0], *(["free", u] for u in drop.get(i, [])))]
+
+
+def replay(problem, events):
+    """Each run as (node, bytes held while it runs, its ms). Raises ValueError for a schedule that
+    breaks a rule: reads what is not there, or runs a node that may run once again. Shares no code
+    with the planner."""
+    nodes = problem["nodes"]
+    live, ran, fixed, held, runs = set(), set(), problem["fixed_bytes"], 0, []
+    for event in events:
+        i = event[1]
+        if event[0] == "free":
+            if i not in live:
+                raise ValueError(f"frees {i}, which is not live")
+            live.remove(i)
+            held -= nodes[i]["bytes"]
             continue
+        node, variant = nodes[i], variants(nodes[i])[event[2] if len(event) > 2 else 0]
+        if i in live or (i in ran and node.get("once")) or not live.issuperset(variant["inputs"]):
+            raise ValueError(f"node {i} cannot run")
+        if variant.get("when") == ("first" if i in ran else "again"):
+            raise ValueError(f"node {i} cannot run by this variant")
         fixed += node.get("adds_fixed", 0)
-        live += node["bytes"]
-        workspace = (node.get("variants") or [{}])[0].get("workspace", node.get("workspace", 0))
-        peak = max(peak, fixed + live + workspace)
-        live -= sum(nodes[i]["bytes"] for i, at in last.items() if at == k and i not in riders)
-    return peak
+        held += node["bytes"]
+        runs.append((i, fixed + held + variant["workspace"], variant["time"]))
+        live.add(i)
+        ran.add(i)
+        if "overwrites" in variant:
+            live.remove(variant["overwrites"])
+            held -= nodes[variant["overwrites"]]["bytes"]
+    return runs
+
+
+def peak(runs):
+    return max(held for _, held, _ in runs)
+
+
+def keep_all(problem):
+    """Peak of keep_all_schedule(), where nothing is computed again. The same for every budget, so
+    that budgets can be given as shares of it."""
+    return peak(replay(problem, keep_all_schedule(problem)))
 
 
 def measure_budget(args, instance, problem, budget, known):

@@ -26,20 +26,19 @@ SWITCHES = {
 
 
 def capture(args, network, folder):
-    """The six problems of a step; shares are of the one without in place, as in the points."""
+    """The problems of a step; shares are of the one without in place, as in the points."""
     files, counts = {}, {}
     for name, switches in SWITCHES.items():
         files[name], offered = problems.write(args, network, BATCHES[network], switches, folder, name)
         made = problems.read(files[name])
-        ways = [problems.variants(node) for node in made["nodes"]]
+        ways = [remat_methods.variants(node) for node in made["nodes"]]
         counts[name] = {"nodes": len(ways), "variants": sum(map(len, ways)), "offered": offered,
                         "in_place": sum("overwrites" in way for node in ways for way in node),
                         "once": sum(node.get("once", False) for node in made["nodes"]),
                         "workspace": sum(max(way["workspace"] for way in node) for node in ways)}
     plain = problems.read(files["recomputation alone"])
-    return files, {"network": network, "batch": BATCHES[network], "fixed_bytes": plain["fixed_bytes"],
-                   "evaluations": args.nodes, "seeds": SEEDS, "commit": reports.stamp()["commit"],
-                   "keep_all": remat_methods.keep_all(plain), "base_ms": plain["base_time"],
+    return files, {**problems.entry_of(network, BATCHES[network], plain), "evaluations": args.nodes,
+                   "seeds": SEEDS, "commit": reports.stamp()["commit"], "processor": reports.cpu_name(),
                    "problems": counts}
 
 
@@ -57,11 +56,13 @@ def measure_one(args, files, entry, share, name, folder):
     if "ms" in row:
         row["bound_ms"] = max(each["bound_ms"] for each, _ in tries if "ms" in each)
         made = problems.read(output)
-        counted = problems.peak(problems.replay(problems.read(files[name]), made["schedule"]))
+        counted = remat_methods.peak(remat_methods.replay(problems.read(files[name]), made["schedule"]))
         if counted != row["peak"]:
             raise RuntimeError(f"{entry['network']}, {name}: replayed, the peak is {counted}")
-        row["true_peak"] = problems.peak(problems.replay(problems.read(files[ALL]), made["schedule"])
-                                         ) if name == "workspaces not counted" else counted
+        row["true_peak"] = counted
+        if name == "workspaces not counted":
+            row["true_peak"] = remat_methods.peak(
+                remat_methods.replay(problems.read(files[ALL]), made["schedule"]))
     elif any("least" in each for each, _ in tries):
         row["least"] = min(each["least"] for each, _ in tries if "least" in each)
         row["least_is_proven"] = any(each.get("least_is_proven", False) for each, _ in tries)
@@ -69,23 +70,21 @@ def measure_one(args, files, entry, share, name, folder):
 
 
 def measure(args, save, before=None):
-    """`before`: a report whose other networks stay, and those with as many evaluations; the rest
-    are replaced when they are complete."""
-    report = {"profile": args.profile, "networks": list((before or {}).get("networks", []))}
-    kept = {e["network"] for e in report["networks"] if e["evaluations"] >= args.nodes}
+    """`before`: a report whose other networks stay, and those whose step is the same and had as many
+    evaluations; the rest are replaced when they are complete."""
+    report = {"profile": args.profile, "networks": problems.entries_of(before, "evaluations")}
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder = pathlib.Path(name)
         tasks = []
         for network in args.networks:
-            if network not in kept:
-                files, entry = capture(args, network, folder)
+            files, entry = capture(args, network, folder)
+            if not problems.has(report, entry, "evaluations"):
                 tasks.append((entry, [pool.submit(measure_one, args, files, entry, share, each, folder)
                                       for share in (0, *OWN_SHARES.get(network, SHARES))  # 0: the least
                                       for each in SWITCHES]))
         for entry, plans in tasks:
             entry["plans"] = [task.result() for task in plans]
-            report["networks"] = [e for e in report["networks"] if e["network"] != entry["network"]]
-            report["networks"].append(entry)
+            problems.put(report, entry)
             save(report)
     return report
 
@@ -136,6 +135,7 @@ def print_tables(report):
         print(f"| {entry['network']} | {plain['nodes']} | "
               f"{entry['problems']['without variants']['in_place'] - plain['in_place']} | {every['offered']} | "
               f"{saved / 1e9:.2f} | {max(beyond, default=0):.3f} |")
+    problems.print_optimizer(report["networks"])
     print()
     for line in statements(report):
         print("- " + line)

@@ -12,7 +12,7 @@ NETWORK, SHARE, PARTS = "resnet50", 0.53, 12
 def series(problem, events):
     """Each run: its node, ms at which it begins, bytes held, ms, and whether the node ran before."""
     now, seen, rows = 0.0, set(), []
-    for node, held, ms in problems.replay(problem, events):
+    for node, held, ms in remat_methods.replay(problem, events):
         rows.append({"node": node, "at_ms": round(now, 4), "bytes": held, "ms": ms, "again": node in seen})
         seen.add(node)
         now += ms
@@ -20,27 +20,27 @@ def series(problem, events):
 
 
 def measure(args, save, before=None):
-    """`before`: a report that stays, if it had as many evaluations."""
-    if before and before["evaluations"] >= args.nodes:
-        return before
+    """`before`: a report that stays, if its step is the same and it had as many evaluations."""
     batch = published.BATCHES[NETWORK]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         problem, _ = problems.write(args, NETWORK, batch, ["--in-place", "--same-bit-variants"], folder, "all")
         plain, _ = problems.write(args, NETWORK, batch, [], folder, "plain")
         everything = problems.read(plain)
-        budget = int(SHARE * remat_methods.keep_all(everything))
+        entry = problems.entry_of(NETWORK, batch, everything)
+        if before and before["evaluations"] >= args.nodes and problems.is_same_step(before, entry):
+            return before
+        budget = int(SHARE * entry["keep_all"])
         row = problems.plan(args, problem, budget, args.nodes, folder / "schedule.json")
         made = problems.read(problem)
         names = [node["name"] for node in made["nodes"]]
         ours = series(made, problems.read(folder / "schedule.json")["schedule"])
-        kept = series(everything, problems.keep_all(everything))
+        kept = series(everything, remat_methods.keep_all_schedule(everything))
         for rows, known in ((ours, names), (kept, [node["name"] for node in everything["nodes"]])):
             for each in rows:
                 each["node"] = known[each["node"]]
-    report = {"profile": args.profile, "evaluations": args.nodes, "network": NETWORK, "batch": batch,
-              "share": SHARE, "budget": budget, "base_ms": everything["base_time"], "plan": row,
-              "kept": kept, "ours": ours}
+    report = {"profile": args.profile, "evaluations": args.nodes, **entry, "share": SHARE,
+              "budget": budget, "plan": row, "kept": kept, "ours": ours}
     save(report)
     return report
 
@@ -75,3 +75,4 @@ def print_tables(report):
     for row in parts(report):
         print(f"| {row['nodes'][0]} | {row['nodes'][-1]} | {row['kept'] / 1e9:.2f} | {row['ours'] / 1e9:.2f} | "
               f"{(row['kept'] - row['ours']) / 1e9:.2f} | {row['again_ms']:.1f} |")
+    problems.print_optimizer([report])

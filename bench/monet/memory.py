@@ -40,62 +40,69 @@ def gist(args, problem, entry):
             "ours": problems.plan(args, problem, int(peak), args.nodes)}
 
 
-def measure_network(args, network, folder):
+def capture(args, network, folder):
     files = {name: problems.write(args, network, published.BATCHES[network], switches, folder, name)[0]
              for name, switches in SWITCHES.items()}
     plain = problems.read(files["recomputation alone"])
-    entry = {"network": network, "batch": published.BATCHES[network], "fixed_bytes": plain["fixed_bytes"],
-             "keep_all": remat_methods.keep_all(plain), "base_ms": plain["base_time"],
-             "evaluations": args.nodes, "commit": reports.stamp()["commit"],
-             "processor": reports.cpu_name()}
-    entry["least"] = {name: least(args, files[name], entry) for name in SWITCHES}
-    entry["gist"] = gist(args, files["all"], entry)
-    return entry
+    return files, {**problems.entry_of(network, published.BATCHES[network], plain),
+                   "evaluations": args.nodes, "commit": reports.stamp()["commit"],
+                   "processor": reports.cpu_name()}
+
+
+def measure_network(args, files, entry):
+    return {**entry, "least": {name: least(args, files[name], entry) for name in SWITCHES},
+            "gist": gist(args, files["all"], entry)}
 
 
 def measure(args, save, before=None):
-    """`before`: a report whose networks stay, but those that are named and had fewer evaluations."""
-    report = {"profile": args.profile, **problems.split(before, args.networks, "evaluations", args.nodes)}
-    names = [network for network in args.networks if network in published.BATCHES
-             and network not in {entry["network"] for entry in report["networks"]}]
+    """`before`: a report whose networks stay, but those that are named and are of another step or had
+    fewer evaluations."""
+    report = {"profile": args.profile, "evaluations": args.nodes,
+              "networks": problems.entries_of(before, "evaluations")}
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for entry in pool.map(lambda network: measure_network(args, network, pathlib.Path(name)), names):
-            report["networks"] = problems.in_order([*report["networks"], entry])
+        captured = [capture(args, network, pathlib.Path(name)) for network in args.networks
+                    if network in published.BATCHES]
+        tasks = [pool.submit(measure_network, args, files, entry) for files, entry in captured
+                 if not problems.has(report, entry, "evaluations")]
+        for task in tasks:
+            problems.put(report, task.result())
             save(report)
     return report
 
 
 def print_tables(report):
-    def gb(size):
-        return f"{size / 1e9:.2f}"
+    def gib(size):
+        return f"{size / published.GIB:.2f}"
 
-    print("| network, batch | PyTorch, GB, published | MONeT at 10 % more time, GB, from its points | its "
-          "share | ours, keeping everything, GB | ours at 10 %, GB | its share | by recomputation alone, GB | "
-          "its share |")
+    def over(entry, ms):
+        return f"{round(100 * (ms / entry['base_ms'] - 1), 2) + 0.0:+.2f} %"
+
+    print("| network, batch | PyTorch, GiB, published | MONeT at 10 % more time, GiB, from its points | its "
+          "share | ours, keeping everything, GiB | ours at 10 %, GiB | its share | by recomputation alone, "
+          "GiB | its share |")
     print("|---" * 9 + "|")
     for entry in report["networks"]:
         pytorch = published.POINTS[entry["network"]][1]
-        monet = published.least_gb(entry["network"], MOST)
+        monet = published.least_gib(entry["network"], MOST)
         cells = ["-"] * 3
         if monet:
             at_most = "" if monet[1] else "at most "
             cells = [f"{pytorch}", f"{at_most}{monet[0]:.2f}", f"{at_most}{monet[0] / pytorch:.2f}"]
-        cells.append(gb(entry["keep_all"]))
+        cells.append(gib(entry["keep_all"]))
         for row in entry["least"].values():
-            cells += [gb(row["budget"]), f"{row['budget'] / entry['keep_all']:.2f}"] if row else ["none"] * 2
+            cells += [gib(row["budget"]), f"{row['budget'] / entry['keep_all']:.2f}"] if row else ["none"] * 2
         print(f"| {entry['network']}, {entry['batch']} | " + " | ".join(cells) + " |")
-    print("\n| network | Gist: share of memory | its time | ours in that memory (bound) | ours at 10 % more: "
-          "less memory than Gist by a factor of |")
-    print("|---|---|---|---|---|")
+    print("\n| network | keeping everything, GiB | Gist, GiB | its share | its time | "
+          "ours in that memory (bound) |")
+    print("|---" * 6 + "|")
     for entry in report["networks"]:
-        made, best = entry["gist"], entry["least"]["all"]
-        if "none" in made:
-            print(f"| {entry['network']} | {made['none']} | | | |")
-            continue
-
-        def over(ms, base=entry["base_ms"]):
-            return f"{round(100 * (ms / base - 1), 2) + 0.0:+.2f} %"
-        ours = made["ours"]
-        print(f"| {entry['network']} | {made['peak'] / entry['keep_all']:.2f} | {over(made['ms'])} | "
-              + (f"{over(ours['ms'])} ({over(ours['bound_ms'])})" if "ms" in ours else "none") + " | "
-              + (f"{made['peak'] / best['budget']:.2f}" if best else "-") + " |")
+        made = entry["gist"]
+        cells = [made.get("none", "")] + [""] * 3
+        if "none" not in made:
+            ours, beside = made["ours"], "none"
+            if "ms" in ours:
+                beside = f"{over(entry, ours['ms'])} ({over(entry, ours['bound_ms'])})"
+            cells = [gib(made["peak"]), f"{made['peak'] / entry['keep_all']:.3f}",
+                     over(entry, made["ms"]), beside]
+        print(f"| {entry['network']} | {gib(entry['keep_all'])} | " + " | ".join(cells) + " |")
+    problems.print_optimizer(report["networks"])

@@ -4,11 +4,11 @@ Chen's and Gist's methods.
 
 Every plan but those "without in place" is a schedule with addresses that a session could run,
 validated. Overheads are of planned time, the sum over runs; the simulator's, with uploads and moves,
-is compared with it. The limits are seconds for each plan. A report that exists is completed: what it
-has by limits at least as long is kept. Without a solver (BUILDING.md) MONeT's columns say so."""
+is compared with it. Steps are updated by SGD without momentum: MONeT's runs have no optimizer state.
+The limits are seconds for each plan. A report that exists is completed: what it has of the same step by
+limits at least as long is kept. Without a solver (BUILDING.md) MONeT's columns say so."""
 
 import concurrent.futures
-import json
 import os
 import pathlib
 import re
@@ -18,14 +18,16 @@ import tempfile
 import remat_methods
 import reports
 from monet import problems
+from monet.published import BATCHES, FEWER, GIB
 from monet.published import POINTS as PUBLISHED
 
-SHOWN = (0, 2, 4, 5)  # of each network's points
 SAME_BYTES = "at the same bytes"  # our search, with what MONeT took as its budget
 METHODS = ["default", SAME_BYTES, "without in place", "monet", "monet-noop", "monet-eager",
            "chen-budget", "gist", "checkmate"]
 LABELS = {**remat_methods.LABELS, SAME_BYTES: "ours, at MONeT's bytes",
           "without in place": "ours, without in place"}
+# A row without a schedule that says nothing about schedules.
+UNANSWERED = ("not solved in time", "could not be loaded", "cannot read it", "no solver")
 SOLVED = {"monet", "monet-noop", "monet-eager", "checkmate"}
 ROW = re.compile(r"^ *(planned|simulated) +([\d.]+) +([\d.]+) +(\d+)(?: +(\d+))?$", re.MULTILINE)
 PLAIN = re.compile(r"^ *([\d.]+) +([\d.]+) +\S+ \S+ ", re.MULTILINE)
@@ -38,16 +40,8 @@ def run(args, *words):
 
 def capture(args, network, folder):
     """The step and its problem, without variants that run in place."""
-    batch = PUBLISHED[network][0]
-    graph, problem = folder / f"{network}.graph.json", folder / f"{network}.json"
-    done = run(args, "--model", network, "--batch", batch, "--profile", args.profile, "--save-graph", graph,
-               "--write-remat", problem)
-    if done.returncode != 0:
-        raise RuntimeError(f"{network}: {done.stderr.strip()}")
-    made = json.loads(problem.read_text())
-    return {"network": network, "batch": batch, "nodes": len(made["nodes"]),
-            "fixed_bytes": made["fixed_bytes"], "keep_all": remat_methods.keep_all(made),
-            "base_ms": made["base_time"], "plans": []}
+    problem, _ = problems.write(args, network, BATCHES[network], [], folder, "plain")
+    return {**problems.entry_of(network, BATCHES[network], problems.read(problem)), "plans": []}
 
 
 def limit_of(method):
@@ -58,7 +52,7 @@ def plan(args, network, budget, method, folder):
     """What plan_graph says of one method at one budget."""
     limit = getattr(args, limit_of(method))
     if method == "without in place":
-        done = run(args, "--remat", folder / f"{network}.json", "--budget", budget, "--deadline", limit)
+        done = run(args, "--remat", folder / f"{network}.plain.json", "--budget", budget, "--deadline", limit)
     else:
         schedule = folder / f"{network}.{budget}.{method}.schedule.json"
         done = run(args, folder / f"{network}.graph.json", "--profile", args.profile, "--budget", budget,
@@ -89,27 +83,33 @@ def overhead(row):
     return 100 * (row["planned"]["ratio"] - 1) if "planned" in row else None
 
 
+def why_none(row):
+    """Of a row without a schedule."""
+    note = row["note"]
+    if "no solver" in note:
+        return "no solver"
+    if "infeasible" in note or "no schedule fits" in note:
+        return "none, proven"
+    if "riders" in note:
+        return "cannot read it"
+    if remat_methods.is_unloaded(note):
+        return "could not be loaded"
+    return "not solved in time" if "time" in note else "none"
+
+
 def cell(row):
     if row is None:
         return "-"
     over = overhead(row)
     if over is None:
-        note = row["note"]
-        if "no solver" in note:
-            return "no solver"
-        if "infeasible" in note or "no schedule fits" in note:
-            return "none, proven"
-        if "riders" in note:
-            return "cannot read it"
-        return "not solved in time" if "time" in note else "none"
+        return why_none(row)
     return f"{over:+.2f} %" + (", proven" if row.get("status") == "optimal" else "")
 
 
 def points(network):
     """Share of what PyTorch takes, MONeT's overhead in %."""
     batch, pytorch, series = PUBLISHED[network]
-    listed = list(series.items())
-    return [(listed[k][0] / (pytorch or 1), listed[k][1]) for k in SHOWN if k < len(listed)]
+    return [(taken / (pytorch or 1), over) for taken, over in series.items()]
 
 
 def budget_of(entry, share, method):
@@ -117,7 +117,7 @@ def budget_of(entry, share, method):
     if method != SAME_BYTES:
         return int(share * entry["keep_all"])
     pytorch = PUBLISHED[entry["network"]][1]
-    return pytorch and int(share * pytorch * 1e9)
+    return pytorch and int(share * pytorch * GIB)
 
 
 def print_tables(report):
@@ -141,17 +141,28 @@ def print_tables(report):
                       and overhead(row) is not None and overhead(row) <= 10]
             return f"{min(shares):.2f}" if shares else "none"
         print(f"| {entry['network']} | {min(known):.2f} | " + " | ".join(map(least, methods)) + " |")
-    print("\n| network | forward and backward nodes | program: variables, rows | NoOp's | Checkmate's |")
+    print("\n| network | forward and backward nodes | program before presolving: variables, rows | NoOp's | "
+          "Checkmate's |")
     print("|---|---|---|---|---|")
     for entry in report["networks"]:
-        sizes = []
-        for method in ("monet", "monet-noop", "checkmate"):
-            row = next((r for r in entry["plans"] if r["method"] == method and "variables" in r), None)
-            sizes.append(f"{row['variables']}, {row['rows']}" if row else "no solver")
-        print(f"| {entry['network']} | {entry['nodes']} | " + " | ".join(sizes) + " |")
+        sizes = [size_of(entry, method) for method in ("monet", "monet-noop", "checkmate")]
+        print(f"| {entry['network']} | {entry['nodes']} | " + " | ".join(
+            f"{size['variables']}, {size['rows']}" if size else "-" for size in sizes) + " |")
+    problems.print_optimizer(report["networks"])
     print()
     for line in statements(report):
         print("- " + line)
+
+
+def size_of(entry, method):
+    """A row with the size of the method's program. None: it was not written."""
+    return next((row for row in entry["plans"] if row["method"] == method and "variables" in row), None)
+
+
+def fewer(report, method, what):
+    """Than in Checkmate's program, in % of it, of each network that has both."""
+    sizes = [(size_of(entry, method), size_of(entry, "checkmate")) for entry in report["networks"]]
+    return [100 * (1 - mine[what] / theirs[what]) for mine, theirs in sizes if mine and theirs]
 
 
 def statements(report):
@@ -167,7 +178,8 @@ def statements(report):
         ours = {(entry["network"], row["share"]): overhead(row) for entry in report["networks"]
                 for row in entry["plans"] if row["method"] == method}
         beside = [(ours[entry["network"], round(share, 4)], published) for entry in report["networks"]
-                  for share, published in points(entry["network"]) if budget_of(entry, share, method)]
+                  for share, published in points(entry["network"])
+                  if (entry["network"], round(share, 4)) in ours]
         yield (f"Beside MONeT's published points, {where}, ours takes less time at "
                f"{sum(a is not None and a < b for a, b in beside)} of {len(beside)}, more at "
                f"{sum(a is not None and a >= b for a, b in beside)}, and has no schedule at "
@@ -175,17 +187,33 @@ def statements(report):
     for other in [m for m in METHODS if m not in ("default", SAME_BYTES)]:
         pairs = []
         for entry in report["networks"]:
-            by = {(row["method"], row["share"]): overhead(row) for row in entry["plans"]}
-            pairs += [(by["default", share], over) for (m, share), over in by.items() if m == other]
-        both = [(a, b) for a, b in pairs if a is not None and b is not None]
-        alone = sum(a is not None and b is None for a, b in pairs)
-        yield (f"{LABELS[other]}: a schedule at {sum(b is not None for _, b in pairs)} of {len(pairs)} points; "
-               f"ours takes less time at {sum(a < b - 1e-3 for a, b in both)} of the {len(both)} where both have "
-               f"one, more at {sum(a > b + 1e-3 for a, b in both)}; ours alone has one at {alone}.")
+            by = {(row["method"], row["share"]): row for row in entry["plans"]}
+            pairs += [(overhead(by["default", share]), row) for (m, share), row in by.items()
+                      if m == other and ("default", share) in by]
+        both = [(a, overhead(row)) for a, row in pairs if a is not None and overhead(row) is not None]
+        without = [(a, why_none(row)) for a, row in pairs if overhead(row) is None]
+        unknown = [(a, why) for a, why in without if why in UNANSWERED]
+        counts = [f"{sum(why == each for _, why in without)} {each}" for each in UNANSWERED
+                  if any(why == each for _, why in without)]
+        alone = sum(a is not None for a, _ in without) - sum(a is not None for a, _ in unknown)
+        yield (f"{LABELS[other]}: a schedule at {len(pairs) - len(without)} of {len(pairs)} points"
+               + (f" ({', '.join(counts)})" if counts else "")
+               + f"; ours takes less time at {sum(a < b - 1e-3 for a, b in both)} of the {len(both)} where "
+               f"both have one, more at {sum(a > b + 1e-3 for a, b in both)}; ours alone has one at {alone}"
+               + (f", and at {sum(a is not None for a, _ in unknown)} where the other gave no answer"
+                  if unknown else "") + ".")
+    for method, shares in FEWER.items():
+        for what, published in shares.items():
+            ours = fewer(report, method, what)
+            if ours:
+                yield (f"{LABELS[method]}'s program, before presolving, has on average "
+                       f"{sum(ours) / len(ours):.0f} % fewer {what} than Checkmate's ({min(ours):.0f} to "
+                       f"{max(ours):.0f} %, {len(ours)} networks); published, after presolving: "
+                       f"{published} %.")
 
 
 def measure(args, save, before=None):
-    """`before`: the report that is completed."""
+    """`before`: the report that is completed; a network whose step has changed begins anew."""
     known = {entry["network"]: entry for entry in (before or {}).get("networks", [])}
     for row in (row for entry in known.values() for row in entry["plans"]):
         row.setdefault("limit_s", before[limit_of(row["method"]) + "_s"])
@@ -195,8 +223,12 @@ def measure(args, save, before=None):
               "search_limit_s": args.search_limit, "solver_limit_s": args.solver_limit}
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder = pathlib.Path(name)
-        entries = [{**capture(args, network, folder), **known.get(network, {})}
-                   for network in args.networks if network in PUBLISHED]
+        entries = []
+        for network in args.networks:
+            if network in PUBLISHED:
+                entry = capture(args, network, folder)
+                old = known.get(network, {})
+                entries.append({**entry, **old} if problems.is_same_step(old, entry) else entry)
         tasks = []
         for entry in entries:
             have = {(row["method"], row["share"]) for row in entry["plans"]

@@ -1,5 +1,6 @@
-"""Steps as rematerialisation problems with parts of the model switched off, plans of them, and what a
-plan holds over time."""
+"""Steps as rematerialisation problems with parts of the model switched off, and plans of them. The
+networks of the paper are updated by SGD without momentum, because MONeT's runs have no optimizer state;
+BERT-base, which is ours alone, by SGD with momentum."""
 
 import json
 import os
@@ -14,6 +15,7 @@ from monet import published
 ALONE = {**os.environ, "TIDEMARK_HIGHS": "", "TIDEMARK_CBC": ""}
 PLAN = re.compile(r"^ *([\d.]+) +([\d.]+) +\S+ \S+ +([\d.]+) +[\d.]+% +[\d.]+ +(\d+)$", re.MULTILINE)
 LEAST = re.compile(r"the least budget (is|found is) (\d+) bytes")
+STEP = ("nodes", "keep_all", "base_ms")  # entries that agree in these are of the same step
 OFFERED = re.compile(r"^(\d+) variants of operators", re.MULTILINE)
 
 
@@ -35,7 +37,8 @@ def write(args, network, batch, switches, folder, name):
     problem = folder / f"{network}.{name.replace(' ', '-')}.json"
     step = [graph]
     if not graph.exists():
-        step = ["--model", network, "--batch", batch, "--profile", args.profile, "--save-graph", graph]
+        step = ["--model", network, "--batch", batch, "--profile", args.profile, "--save-graph", graph,
+                *(["--momentum", 0] if network in published.BATCHES else [])]
     code, said, errors, _ = run(args, *step, "--write-remat", problem, *switches)
     if code != 0:
         raise RuntimeError(f"{network}: {errors.strip()}")
@@ -62,74 +65,48 @@ def plan(args, problem, budget, nodes, output=None, seed=1):
     return {**row, "ms": float(ms), "bound_ms": float(bound), "peak": int(most)}
 
 
-def split(before, networks, limit, asked):
-    """What stays of a report: networks that are not asked for, and those that had as much of a limit.
-    Each says its own limit, commit and processor."""
-    entries = [{limit: before[limit], "commit": before["commit"],
-                "processor": before["processor"], **entry}
-               for entry in (before or {}).get("networks", [])]
-    return {limit: asked, "networks": in_order(
-        [entry for entry in entries if entry["network"] not in networks or entry[limit] >= asked])}
+def entry_of(network, batch, made):
+    """What a report says of a step, from its problem without any switch."""
+    return {"network": network, "batch": batch, **({"momentum": 0} if network in published.BATCHES else {}),
+            "nodes": len(made["nodes"]), "fixed_bytes": made["fixed_bytes"],
+            "keep_all": remat_methods.keep_all(made), "base_ms": made["base_time"]}
+
+
+def entries_of(before, limit):
+    """A report's networks. Each says its own limit, commit and processor."""
+    shared = {key: before[key] for key in (limit, "commit", "processor") if key in before} if before else {}
+    return in_order([{**shared, **entry} for entry in (before or {}).get("networks", [])])
+
+
+def is_same_step(old, new):
+    return all(old.get(key) == new[key] for key in STEP)
+
+
+def has(report, entry, limit):
+    """Whether a report has the step, measured by at least as much of a limit."""
+    return any(old["network"] == entry["network"] and old[limit] >= entry[limit] and is_same_step(old, entry)
+               for old in report["networks"])
+
+
+def put(report, entry):
+    """In place of what the report has of the network."""
+    report["networks"] = in_order(
+        [*(old for old in report["networks"] if old["network"] != entry["network"]), entry])
 
 
 def in_order(entries):
-    """As published."""
-    return sorted(entries, key=lambda entry: list(published.BATCHES).index(entry["network"]))
+    """As published, then others."""
+    names = list(published.BATCHES)
+    return sorted(entries, key=lambda entry: names.index(entry["network"])
+                  if entry["network"] in names else len(names))
+
+
+def print_optimizer(entries):
+    without = [entry["network"] for entry in entries if entry.get("momentum") == 0]
+    if without:
+        print("\nUpdated by SGD without momentum, because MONeT's runs have no optimizer state: "
+              + ", ".join(without) + ".")
 
 
 def read(path):
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def variants(node):
-    """With what they take from the node filled in."""
-    shared = {key: node[key] for key in ("time", "workspace", "inputs") if key in node}
-    return [{"time": 0, "workspace": 0, "inputs": [], **shared, **each}
-            for each in node.get("variants") or [{}]]
-
-
-def keep_all(problem):
-    """The listed order, every node once by its first variant, each value freed after its last reader."""
-    first = [variants(node)[0] for node in problem["nodes"]]
-    last = {u: i for i, variant in enumerate(first) for u in [*variant["inputs"], i]}
-    gone = {variant.get("overwrites") for variant in first}
-    drop = {}
-    for u, i in last.items():
-        if u not in gone:
-            drop.setdefault(i, []).append(u)
-    return [event for i in range(len(first))
-            for event in (["compute", i, 0], *(["free", u] for u in drop.get(i, [])))]
-
-
-def replay(problem, events):
-    """Each run as (node, bytes held while it runs, its ms). Raises ValueError for a schedule that breaks
-    a rule: reads what is not there, or runs a node that may run once again. Shares no code with the
-    planner."""
-    nodes = problem["nodes"]
-    live, ran, fixed, held, runs = set(), set(), problem["fixed_bytes"], 0, []
-    for event in events:
-        i = event[1]
-        if event[0] == "free":
-            if i not in live:
-                raise ValueError(f"frees {i}, which is not live")
-            live.remove(i)
-            held -= nodes[i]["bytes"]
-            continue
-        node, variant = nodes[i], variants(nodes[i])[event[2] if len(event) > 2 else 0]
-        if i in live or (i in ran and node.get("once")) or not live.issuperset(variant["inputs"]):
-            raise ValueError(f"node {i} cannot run")
-        if variant.get("when") == "first" and i in ran or variant.get("when") == "again" and i not in ran:
-            raise ValueError(f"node {i} cannot run by this variant")
-        fixed += node.get("adds_fixed", 0)
-        held += node["bytes"]
-        runs.append((i, fixed + held + variant["workspace"], variant["time"]))
-        live.add(i)
-        ran.add(i)
-        if "overwrites" in variant:
-            live.remove(variant["overwrites"])
-            held -= nodes[variant["overwrites"]]["bytes"]
-    return runs
-
-
-def peak(runs):
-    return max(held for _, held, _ in runs)

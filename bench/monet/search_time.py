@@ -47,30 +47,32 @@ def climb(args, problem, budget):
 
 
 def measure(args, save, before=None):
-    """`before`: a report whose networks stay, but those that are named and had less time."""
-    report = {"profile": args.profile,
-              **problems.split(before, args.networks, "solver_limit_s", args.solver_limit)}
-    kept = {entry["network"] for entry in report["networks"]}
+    """`before`: a report whose networks stay, but those that are named and are of another step or had
+    less time; these are replaced when they are complete."""
+    report = {"profile": args.profile, "solver_limit_s": args.solver_limit,
+              "networks": problems.entries_of(before, "solver_limit_s")}
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder, tasks = pathlib.Path(name), []
         for network in args.networks:
-            if network not in published.BATCHES or network == "unet3d" or network in kept:
+            if network not in published.BATCHES or network == "unet3d":
                 continue
             problem, _ = problems.write(args, network, published.BATCHES[network], ["--in-place"], folder, "all")
-            made = problems.read(problem)
-            entry = {"network": network, "batch": published.BATCHES[network], "nodes": len(made["nodes"]),
-                     "base_ms": made["base_time"], "solver_limit_s": args.solver_limit,
-                     "commit": reports.stamp()["commit"], "processor": reports.cpu_name(),
-                     "points": []}
-            report["networks"] = problems.in_order([*report["networks"], entry])
-            everything = remat_methods.keep_all(made)
+            entry = {**problems.entry_of(network, published.BATCHES[network], problems.read(problem)),
+                     "solver_limit_s": args.solver_limit, "commit": reports.stamp()["commit"],
+                     "processor": reports.cpu_name()}
+            if problems.has(report, entry, "solver_limit_s"):
+                continue
+            tasks.append((entry, []))
             for share in SHARES:
-                budget = int(share * everything)
-                tasks.append((entry, share, pool.submit(climb, args, problem, budget),
-                              [pool.submit(program, args, problem, budget, method) for method in PROGRAMS]))
-        for entry, share, ours, theirs in tasks:
-            entry["points"].append({"share": share, "ours": ours.result(),
-                                    "programs": [each.result() for each in theirs]})
+                budget = int(share * entry["keep_all"])
+                tasks[-1][1].append((share, pool.submit(climb, args, problem, budget),
+                                     [pool.submit(program, args, problem, budget, method)
+                                      for method in PROGRAMS]))
+        for entry, points in tasks:
+            entry["points"] = [{"share": share, "ours": ours.result(),
+                                "programs": [each.result() for each in theirs]}
+                               for share, ours, theirs in points]
+            problems.put(report, entry)
             save(report)
     return report
 
@@ -101,10 +103,13 @@ def print_tables(report):
             for row in point["programs"]:
                 cells.append(solved(row))
             print(f"| {entry['network']}, {entry['batch']} | {point['share']} | " + " | ".join(cells) + " |")
+    problems.print_optimizer(report["networks"])
 
 
 def solved(row):
     if "ms" not in row:
+        if remat_methods.is_unloaded(row["note"]):
+            return "could not be loaded"
         return "infeasible, proven" if row.get("status") == "infeasible" else "no solution"
     if row.get("status") == "optimal":
         return f"optimal, {row['seconds']:.1f} s"

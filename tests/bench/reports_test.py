@@ -205,6 +205,7 @@ class PapersReport(unittest.TestCase):
 class MonetReport(unittest.TestCase):
     module = load(BENCH / "monet_report.py")
     problems, published, layers = (sys.modules[f"monet.{n}"] for n in ("problems", "published", "layers"))
+    methods = sys.modules["remat_methods"]
     # a(10) -> b(20) -> c(5), which may overwrite b; its first variant needs 8 more.
     problem = {"fixed_bytes": 100, "nodes": [
         {"name": "a", "bytes": 10, "time": 1},
@@ -213,8 +214,8 @@ class MonetReport(unittest.TestCase):
             {"workspace": 8}, {"overwrites": 1, "workspace": -5, "when": "first"}]}]}
 
     def test_a_schedule_is_replayed(self):
-        replay = self.problems.replay
-        self.assertEqual(replay(self.problem, self.problems.keep_all(self.problem)),
+        replay = self.methods.replay
+        self.assertEqual(replay(self.problem, self.methods.keep_all_schedule(self.problem)),
                          [(0, 110, 1), (1, 130, 2), (2, 146, 4)])
         again = [["compute", 0], ["compute", 1, 0], ["free", 0], ["compute", 0], ["compute", 2, 1]]
         self.assertEqual([held for _, held, _ in replay(self.problem, again)], [110, 130, 130, 133])
@@ -224,11 +225,11 @@ class MonetReport(unittest.TestCase):
                 replay(self.problem, wrong)
 
     def test_published_points_are_interpolated(self):
-        gb, reached = self.published.least_gb("resnet50", 10.63)
-        self.assertAlmostEqual(gb, 5.495)
+        gib, reached = self.published.least_gib("resnet50", 10.63)
+        self.assertAlmostEqual(gib, 5.495)
         self.assertTrue(reached)
-        self.assertEqual(self.published.least_gb("vgg16", 10), (5.51, False))
-        self.assertIsNone(self.published.least_gb("unet3d", 10))
+        self.assertEqual(self.published.least_gib("vgg16", 10), (5.51, False))
+        self.assertIsNone(self.published.least_gib("unet3d", 10))
 
     def test_a_run_again_belongs_to_the_part_of_the_next_first_run(self):
         kept = [{"node": n, "at_ms": i, "bytes": 10 * (i + 1), "ms": 1, "again": False}
@@ -243,49 +244,156 @@ class MonetReport(unittest.TestCase):
             with self.assertRaises(OSError):
                 called(self.module.main, "--no-run", "--folder", folder)
 
-    def test_better_plans_are_kept(self):
-        module, ablation, points = self.module, self.module.ablation, self.module.points
-        row = {"method": "monet", "share": 0.5, "note": ""}
-        with tempfile.TemporaryDirectory() as name, \
-                unittest.mock.patch.object(points, "capture", lambda *_: {"network": "unet", "keep_all": 10, "plans": []}), \
-                unittest.mock.patch.object(points, "points", lambda _: [(0.5, 1.0)]), \
-                unittest.mock.patch.object(points, "METHODS", ["monet"]), \
-                unittest.mock.patch.object(points, "plan", lambda *_: {**row, "limit_s": "new"}):
-            folder = pathlib.Path(name)
+    def test_riders_count_while_everything_is_kept(self):
+        # p(10) with its by-product r(7), which c reads behind q(1).
+        problem = {"fixed_bytes": 100, "nodes": [
+            {"bytes": 10, "time": 1}, {"bytes": 7, "time": 0, "rider_of": 0},
+            {"bytes": 1, "time": 1, "variants": [{"inputs": [0], "workspace": 4}]},
+            {"bytes": 2, "time": 1, "inputs": [1]}]}
+        self.assertEqual(self.methods.keep_all(problem), 122)
+        self.assertEqual(self.methods.keep_all(self.problem), 146)
 
-            def args(**changed):
-                return types.SimpleNamespace(**{"folder": folder, "no_run": False, "networks": ["unet"], "jobs": 1,
-                                                "profile": "p", "nodes": 10, "search_limit": 4, "solver_limit": 10, **changed})
-            (folder / "monet_layers.json").write_text('{"evaluations": 10}')
-            self.assertEqual(module.report_of(args(), "layers"), {"evaluations": 10})
-            entry = {"network": "unet", "evaluations": 10, "plans": ["old"]}
-            self.assertEqual(ablation.measure(args(), None, {"networks": [entry]})["networks"], [entry])
-            for limit, kept in ((5, 10), (10, 10), (20, "new")):
-                before = {"solver_limit_s": 10, "search_limit_s": 4, "processor": "p", "networks": [
-                    {"network": "unet", "keep_all": 10, "plans": [dict(row)], "commit": "old"}]}
-                [found] = points.measure(args(solver_limit=limit), lambda _: None, before)["networks"]
-                self.assertEqual([r["limit_s"] for r in found["plans"]], [kept])
-                self.assertEqual(found["commit"], "old")
+    def test_published_gb_are_gib(self):
+        points = self.module.points
+        entry = {"network": "resnet50", "keep_all": 1000}
+        self.assertEqual(points.budget_of(entry, 5 / 15.06, points.SAME_BYTES), 5 * 2**30)
+        self.assertEqual(points.budget_of(entry, 0.5, "monet"), 500)
 
+    def test_all_published_points_are_planned(self):
+        points = self.module.points.points
+        self.assertEqual([over for _, over in points("vgg16")], [-5.30, -4.64, -2.18, 1.99, 5.44, 9.11])
+        self.assertEqual(points("unet3d"), [(0.54, 8.86)])
+
+    def test_the_papers_networks_have_no_optimizer_state(self):
+        args = types.SimpleNamespace(profile="p100-16gb")
+        for network, has_none in (("unet", True), ("bert-base", False)):
+            with unittest.mock.patch.object(self.problems, "run", return_value=(0, "", "", 0)) as run, \
+                    tempfile.TemporaryDirectory() as folder:
+                self.problems.write(args, network, 8, [], pathlib.Path(folder), "plain")
+            words = run.call_args.args[1:]
+            self.assertEqual("--momentum" in words, has_none)
+            if has_none:
+                self.assertEqual(words[words.index("--momentum") + 1], 0)
+            entry = self.problems.entry_of(network, 8, {**self.problem, "base_time": 7})
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                self.problems.print_optimizer([entry])
+            self.assertEqual("without momentum" in said.getvalue(), has_none)
+
+    def memory_tables(self, **changed):
+        entry = {"network": "unet", "batch": 11, "keep_all": 4 * 2**30, "base_ms": 10,
+                 "least": {"all": {"budget": 3 * 2**30}, "recomputation alone": None},
+                 "gist": {"ms": 11, "peak": 2**32 + 2**24, "ours": {"none": "proven"}}, **changed}
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.module.memory.print_tables({"networks": [entry]})
+        return said.getvalue()
+
+    def test_memory_is_in_gib_and_gist_stands_for_itself(self):
+        said = self.memory_tables()
+        self.assertIn("| unet, 11 | 14.32 | 5.24 | 0.37 | 4.00 | 3.00 | 0.75 | none | none |", said)
+        self.assertIn("| unet | 4.00 | 4.02 | 1.004 | +10.00 % | none |", said)
+        self.assertNotIn("factor", said)
+        self.assertNotIn(" GB", said)
+        self.assertIn("| unet | 4.00 | cannot |", self.memory_tables(gist={"none": "cannot"}))
+
+    def test_no_answer_is_not_counted_as_no_schedule(self):
+        points, search_time = self.module.points, self.module.search_time
+        unloaded = "checkmate: no solution in time: exit code 255: Error loading file"
+        late, none = "checkmate: no solution in time: killed after 11 s", "checkmate: infeasible: no schedule fits"
+        plans = []
+        for share, note in ((0.6, unloaded), (0.5, late), (0.4, none), (0.3, None)):
+            row = {"share": share, "simulated": {"ms": 1}, "margin": 0, "budget": 9, "planned": {"ms": 1, "ratio": 1.1}}
+            plans += [{**row, "method": "default"},
+                      {**row, "method": "checkmate", "note": ""} if note is None
+                      else {"method": "checkmate", "share": share, "note": note}]
+        said = [line for line in points.statements({"networks": [{"network": "unet", "plans": plans}]})
+                if line.startswith("Checkmate:")]
+        self.assertEqual(said, [
+            "Checkmate: a schedule at 1 of 4 points (1 not solved in time, 1 could not be loaded); ours takes less "
+            "time at 0 of the 1 where both have one, more at 0; ours alone has one at 1, and at 2 where the other "
+            "gave no answer."])
+        self.assertEqual([points.cell(plans[k]) for k in (1, 3, 5)],
+                         ["could not be loaded", "not solved in time", "none, proven"])
+        self.assertEqual(self.methods.cell({"method": "checkmate", "note": unloaded}, 1, 1), "could not be loaded")
+        self.assertEqual(search_time.solved({"note": unloaded}), "could not be loaded")
+        self.assertEqual(search_time.solved({"note": late}), "no solution")
+
+    def test_programs_sizes_stand_beside_the_papers(self):
+        def entry(network, *sizes):
+            return {"network": network, "plans": [{"method": m, "variables": v, "rows": r, "share": 0.5, "note": "time"}
+                                                  for m, v, r in sizes]}
+        report = {"networks": [entry("unet", ("monet", 40, 60), ("monet-noop", 20, 50), ("checkmate", 100, 100)),
+                               entry("vgg16", ("monet", 20, 60), ("monet-noop", 10, 30), ("checkmate", 100, 100)),
+                               entry("resnet50", ("monet", 20, 60))]}
+        said = "\n".join(self.module.points.statements(report))
+        for line in ("MONeT's program, before presolving, has on average 70 % fewer variables than Checkmate's "
+                     "(60 to 80 %, 2 networks); published, after presolving: 40 %.",
+                     "MONeT-NoOp's program, before presolving, has on average 85 % fewer variables than Checkmate's "
+                     "(80 to 90 %, 2 networks); published, after presolving: 67 %.",
+                     "MONeT-NoOp's program, before presolving, has on average 60 % fewer rows than Checkmate's "
+                     "(50 to 70 %, 2 networks); published, after presolving: 50 %."):
+            self.assertIn(line, said)
+
+    def measured(self, module, network, before, **asked):
+        """The report, with plans that are only marked as new."""
+        entry = {"network": network, **self.step, "evaluations": asked.get("nodes", 10),
+                 "solver_limit_s": asked.get("solver_limit", 10), "commit": "new"}
+        points = self.module.points
+        args = types.SimpleNamespace(**{"networks": [network], "jobs": 1, "profile": "p", "nodes": 10,
+                                        "search_limit": 4, "solver_limit": 10, **asked})
+        patches = {"capture": lambda *_: ({}, dict(entry)), "measure_one": lambda *_: "new",
+                   "measure_network": lambda _args, _files, made: {**made, "plans": ["new"]},
+                   "climb": lambda *_: "new", "program": lambda *_: "new",
+                   "plan": lambda *_: {"method": "monet", "limit_s": "new"},
+                   "points": lambda _: [(0.5, 1.0)], "METHODS": ["monet"]}
+        if module is points:
+            patches["capture"] = lambda *_: {"network": network, **self.step, "plans": []}
+        with contextlib.ExitStack() as stack:
+            for name, what in patches.items():
+                if hasattr(module, name):
+                    stack.enter_context(unittest.mock.patch.object(module, name, what))
+            stack.enter_context(unittest.mock.patch.object(
+                sys.modules["reports"], "stamp", return_value={"commit": "new"}))
+            for name, what in (("write", ("", 0)), ("read", None), ("entry_of", {"network": network, **self.step})):
+                stack.enter_context(unittest.mock.patch.object(self.problems, name, return_value=what))
+            return module.measure(args, lambda _: None, before)
+
+    step = {"nodes": 7, "keep_all": 10, "base_ms": 1.5}
+    steps = ({}, {"nodes": 8}, {"keep_all": 11}, {"base_ms": 1.6})
+
+    def test_better_plans_of_the_same_step_are_kept(self):
+        module = self.module
+        for changed in self.steps:
+            for limit in (5, 10, 20):
+                kept = not changed and limit <= 10
+                old = {"network": "unet", **self.step, **changed, "evaluations": 10, "solver_limit_s": 10,
+                       "commit": "old", "points": ["old"], "plans": ["old"]}
+                for part in (module.ablation, module.memory, module.search_time):
+                    [found] = self.measured(part, "unet", {"networks": [dict(old)]}, nodes=limit,
+                                            solver_limit=limit)["networks"]
+                    self.assertEqual(found["commit"], "old" if kept else "new", (part.__name__, changed, limit))
+                row = {"method": "monet", "share": 0.5, "note": ""}
+                before = {"solver_limit_s": 10, "search_limit_s": 4, "processor": "p",
+                          "networks": [{**old, "plans": [row]}]}
+                [found] = self.measured(module.points, "unet", before, solver_limit=limit)["networks"]
+                self.assertEqual([r["limit_s"] for r in found["plans"]], [10 if kept else "new"])
+                self.assertEqual(found.get("commit"), None if changed else "old")
+
+    def test_figure_5_is_kept_if_its_step_is_the_same(self):
+        with unittest.mock.patch.object(self.problems, "plan", side_effect=RuntimeError("measured")):
+            before = {**self.step, "evaluations": 10}
+            self.assertIs(self.measured(self.layers, "resnet50", before), before)
+            for changed, nodes in (({}, 20), ({"nodes": 8}, 10), ({"keep_all": 11}, 10)):
+                with self.assertRaisesRegex(RuntimeError, "measured"):
+                    self.measured(self.layers, "resnet50", {**before, **changed}, nodes=nodes)
 
     def test_other_networks_stay_and_say_what_they_had(self):
         before = {"commit": "old", "processor": "p", "evaluations": 10, "networks": [
-            {"network": "unet", "least": 1}, {"network": "resnet50", "evaluations": 20, "commit": "new"}]}
-        for asked, named, done in ((10, ["unet"], []), (20, ["unet"], ["unet"]), (20, ["resnet50"], []),
-                                   (30, ["unet", "resnet50"], ["resnet50", "unet"])):
-            measured = []
-
-            def measure_network(_args, network, _folder, measured=measured):
-                measured.append(network)
-                return {"network": network, "evaluations": 1, "commit": "c"}
-            memory = self.module.memory
-            with unittest.mock.patch.object(memory, "measure_network", measure_network):
-                args = types.SimpleNamespace(profile="p", nodes=asked, networks=named, jobs=1)
-                report = memory.measure(args, lambda _: None, before)
-            self.assertEqual(sorted(measured), done)
+            {"network": "unet", **self.step}, {"network": "bert-base", **self.step, "evaluations": 20},
+            {"network": "resnet50", **self.step, "evaluations": 20, "commit": "older"}]}
+        for asked, unet in ((10, (10, "old")), (20, (20, "new"))):
+            report = self.measured(self.module.memory, "unet", before, nodes=asked)
             self.assertEqual([(e["network"], e["evaluations"], e["commit"]) for e in report["networks"]],
-                             [(n, 1, "c") if n in done else kept
-                              for n, kept in (("resnet50", ("resnet50", 20, "new")), ("unet", ("unet", 10, "old")))])
+                             [("resnet50", 20, "older"), ("unet", *unet), ("bert-base", 20, "old")])
 
 
 class PlanNetworks(unittest.TestCase):
