@@ -105,7 +105,7 @@ void print_row(const std::string& method, Bytes peak, Bytes bound, double second
 // An invalid plan is an internal error, never a result.
 void require_valid(const std::vector<std::string>& violations) {
   for (const std::string& violation : violations) {
-    print_error("plan_graph: the plan is not valid: {}\n", violation);
+    print_error("plan_graph: the plan is not valid: {}\n", printable(violation));
   }
   TIDEMARK_CHECK(violations.empty(), "a plan failed validation");
 }
@@ -223,7 +223,7 @@ nlohmann::json plan_order_of(const Flags& flags, const OrderInstance& instance) 
 
   const Bytes extra = instance.extra, bound = plan.bound + extra;
   print_out("{}: {} operators, one at a time{}\n",
-            instance.name.empty() ? flags.order : instance.name, problem.op_count(),
+            printable(instance.name.empty() ? flags.order : instance.name), problem.op_count(),
             flags.resident ? ", parameters resident throughout" : "");
   print_header("method");
   print_row("program order", peak_load(problem, program_order(problem)) + extra, bound, 0);
@@ -352,20 +352,20 @@ nlohmann::json to_json(const Problem& problem, const Plan& plan) {
   return json;
 }
 
-// The plan as sessions run it: residents lie apart, and outputs overwrite inputs.
-void save_schedule(const Flags& flags, const StepTrace& graph) {
-  const std::string why_not = why_not_plannable(graph);
-  if (!why_not.empty()) throw UsageError("--save-schedule: " + why_not);
-  const Problem problem =
-      problem_from_trace(graph, {.residents_apart = true, .in_place = true});
-  const MethodOptions options{{.limits = flags.limits}, flags.roam};
-  const Plan plan = find_method(flags.method)->plan(problem, options);
-  require_valid(violations(problem, plan));
-  const Schedule schedule = schedule_from_plan(graph, problem, plan);
-  PlanLimits limits{.space = plan.peak};
+// As a plan counts them that keeps them apart.
+Bytes persistent_bytes(const StepTrace& graph) {
+  Bytes sum{0};
   for (const StepTrace::Storage& storage : graph.storages) {
-    if (storage.at_start && storage.at_end) limits.space += storage.size;
+    if (storage.at_start && storage.at_end) sum += storage.size;
   }
+  return sum;
+}
+
+// REQUIRES: as schedule_from_plan().
+void save_schedule(const Flags& flags, const StepTrace& graph, const Problem& problem,
+                   const Plan& plan) {
+  const Schedule schedule = schedule_from_plan(graph, problem, plan);
+  const PlanLimits limits{.space = plan.peak + persistent_bytes(graph)};
   require_valid(schedule_violations(graph, limits, schedule));
   write_output(flags.save_schedule, tidemark::to_json(graph, schedule));
 }
@@ -437,14 +437,22 @@ int run_graph(const Flags& flags) {
     return plan_step_rematerialization(
         graph, {name, space, foreign, flags.save_schedule, flags.limits, flags.method});
   }
-  const Problem problem =
-      problem_from_trace(graph, {.in_place = flags.in_place || flags.estimate});
+  // A schedule is planned as sessions run it: residents lie apart, outputs overwrite inputs.
+  const bool saves = !flags.save_schedule.empty();
+  if (saves) {
+    const std::string why_not = why_not_plannable(graph);
+    if (!why_not.empty()) throw UsageError("--save-schedule: " + why_not);
+  }
+  const Problem problem = problem_from_trace(
+      graph, {.residents_apart = saves, .in_place = flags.in_place || flags.estimate || saves});
   print_out("{}: {} operators, {} storages; {} in program order ({:.2f} s to capture)\n", name,
             graph.ops.size(), graph.storages.size(), format_bytes(program_order_peak(graph)),
             reading.seconds());
   if (flags.estimate) return run_estimate(problem, graph);
-  if (!flags.save_schedule.empty()) save_schedule(flags, graph);
-
+  if (saves) {
+    print_out("persistent storages, {}, are kept apart and not counted below\n",
+              format_bytes(persistent_bytes(graph)));
+  }
   const MethodOptions options{{.limits = flags.limits}, flags.roam};
   const Method& method = *find_method(flags.method);
   const Plan plan = method.plan(problem, options);
@@ -466,8 +474,11 @@ int run_graph(const Flags& flags) {
   print_row("plan: " + plan.method, plan.peak, plan.bound, plan.seconds);
   if (best < plan.peak && !method.restriction.empty()) print_out("{}\n", method.restriction);
   const Bytes unused = plan.peak - plan.load;
-  print_out("fragmentation {:.3f} %\n", 100.0 * static_cast<double>(unused.count()) /
-                                            static_cast<double>(plan.peak.count()));
+  if (plan.peak > Bytes(0)) {
+    print_out("fragmentation {:.3f} %\n", 100.0 * static_cast<double>(unused.count()) /
+                                              static_cast<double>(plan.peak.count()));
+  }
+  if (saves) save_schedule(flags, graph, problem, plan);
   if (!flags.output.empty()) {
     nlohmann::json json = to_json(problem, plan);
     json["graph"] = name;
@@ -642,8 +653,9 @@ int run(int argc, char** argv) {
   app.add_option("--save-graph", flags.save_graph, "Write the captured step to FILE");
   app.add_option("--save-schedule", flags.save_schedule,
                  "Write the plan to FILE as a schedule that a session could run, together with "
-                 "the step; persistent storages are kept apart. With --budget: a schedule that "
-                 "computes again what does not fit, by --method as for --remat");
+                 "the step; persistent storages are kept apart, and outputs overwrite inputs, in "
+                 "what is printed too. With --budget: a schedule that computes again what does "
+                 "not fit, by --method as for --remat");
   auto* write_remat = app.add_option(
       "--write-remat", flags.write_remat,
       "Write the step to FILE as a rematerialisation problem for --remat, with some "

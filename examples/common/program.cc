@@ -15,6 +15,7 @@
 #include "examples/common/console.h"
 #include "examples/common/memory_limits.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 #include "runtime/core/process_limits.h"
 #include "runtime/device/pages.h"
 
@@ -36,7 +37,9 @@ void exit_of_a_library() {
 
 int explain_errors(const std::string& program, const std::function<int()>& body) {
   const auto explain = [&](const std::exception& error, ExitCode code) {
-    print_error("{}: {}\n", program, error.what());
+    // Bad files are quoted; only messages about memory have several lines.
+    print_error("{}: {}\n", program,
+                code == kBadInput ? printable(error.what()) : std::string(error.what()));
     return code;
   };
   const auto no_memory = [&](const char* what) {

@@ -10,6 +10,7 @@
 #include "examples/common/output_file.h"
 #include "examples/common/program.h"
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 #include "runtime/core/text_file.h"
 #include "runtime/planner/io/remat_json.h"
 #include "runtime/planner/io/remat_problem_json.h"
@@ -36,11 +37,40 @@ using planner::remat::RematResult;
 // Budgets of a written problem, as shares of what keeping everything takes above fixed bytes.
 constexpr double kShares[] = {0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3};
 
+constexpr size_t kMaxNamed = 4;  // nodes that a line names
+
 std::string in_bytes(int64_t bytes) {
   return std::to_string(bytes) + " bytes (" + format_bytes(Bytes(bytes)) + ")";
 }
 
-void print_plan(const Problem& problem, const RematPlan& plan, const std::string& unit) {
+std::string unit_of(const Problem& problem) {
+  return problem.unit_time.empty() ? "" : ", " + printable(problem.unit_time);
+}
+
+// Nodes that the schedule leaves out, and that only the file's author can have meant to run.
+void print_unneeded(const Problem& problem, const planner::remat::Schedule& schedule) {
+  std::vector<planner::remat::NodeId> left = unneeded_nodes(problem);
+  std::erase_if(left, [&](planner::remat::NodeId i) {
+    return std::any_of(schedule.events.begin(), schedule.events.end(),
+                       [&](const auto& event) { return event.is_run() && event.node == i; });
+  });
+  if (left.empty()) return;
+  std::vector<std::string> names;
+  for (const planner::remat::NodeId i : left) {
+    const std::string& name = problem.nodes[i].name;
+    names.push_back(name.empty() ? fmt::format("nodes[{}]", i) : printable(name));
+    if (names.size() == kMaxNamed) break;
+  }
+  if (left.size() > names.size()) names.emplace_back("...");
+  print_out("{}, as no required node needs {}: {}\n",
+            left.size() == 1 ? "1 node never runs"
+                             : fmt::format("{} nodes never run", left.size()),
+            left.size() == 1 ? "it" : "them", listed(names));
+}
+
+void print_plan(const Problem& problem, const RematPlan& plan) {
+  print_unneeded(problem, plan.schedule);
+  const std::string unit = unit_of(problem);
   print_out("{:>14} {:>10} {:>10} {:>14} {:>9} {:>9} {:>16}\n", "time" + unit, "ratio", "peak",
             "bound" + unit, "gap", "seconds", "peak in bytes");
   print_out("{:>14.6f} {:>10.6f} {:>10} {:>14.6f} {:>8.4f}% {:>9.3f} {:>16}\n",
@@ -76,9 +106,10 @@ void print_program(const RematResult& result) {
 }
 
 void print_result(const Problem& problem, const RematResult& result) {
-  const std::string unit = problem.unit_time.empty() ? "" : ", " + problem.unit_time;
+  const std::string unit = unit_of(problem);
   print_program(result);
   if (!result.found()) return;
+  print_unneeded(problem, result.schedule);
   print_out("{:>14} {:>10} {:>10} {:>14} {:>9} {:>16}\n", "time" + unit, "ratio", "peak",
             "own bound", "seconds", "peak in bytes");
   print_out("{:>14.6f} {:>10.6f} {:>10} {:>14} {:>9.3f} {:>16}\n", result.schedule.time,
@@ -125,7 +156,7 @@ int plan_rematerialization(const RematRequest& request) {
   const RematMethod& method = method_named(request.method);
   const Problem problem = planner::parse_remat_problem(
       read_text_file(given_or_bundled(request.problem)), request.problem);
-  const std::string& name = problem.name.empty() ? request.problem : problem.name;
+  const std::string name = printable(problem.name.empty() ? request.problem : problem.name);
   const auto print_problem = [&] {
     print_out("{}: {} nodes, budget {}\n", name, problem.nodes.size(),
               in_bytes(request.budget.count()));
@@ -148,7 +179,7 @@ int plan_rematerialization(const RematRequest& request) {
     print_least_budget(least);
     return undecided ? kFailed : kOutOfMemory;
   }
-  print_plan(problem, plan, problem.unit_time.empty() ? "" : ", " + problem.unit_time);
+  print_plan(problem, plan);
   if (!request.output.empty()) {
     write_output(request.output,
                  planner::format_remat_schedule(
@@ -215,6 +246,8 @@ int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& 
             made.result.schedule.time / base, made.result.schedule.peak, made.margin.count());
   print_out("{:>18} {:>14.6f} {:>10.6f} {:>16}\n", "simulated", in_ms(cost.time),
             in_ms(cost.time) / base, made.schedule->peak.count());
+  print_out("ratio: to {:.6f} ms of operators, each once, without uploads, copies or moves\n",
+            base);
   print_out(
       "{:.6f} ms computed again, {:.6f} ms waiting for uploads and copies, {:.6f} ms moving\n",
       in_ms(cost.recomputed), in_ms(cost.waited),

@@ -6,6 +6,7 @@
 
 #include "examples/common/console.h"
 #include "examples/common/program.h"
+#include "runtime/core/listed.h"
 #include "runtime/planner/baselines/parallel_safe.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
@@ -130,8 +131,9 @@ void print_releases(const SavedSchedule& saved) {
     const Release& r = found[i];
     print_out("{:>10}  {:<9} {:>8}  {:<18} {} {}\n", format_bytes(r.size),
               r.evicted ? "evicted" : "offloaded", r.at, r.back, r.storage,
-              r.storage < saved.trace.storages.size() ? saved.trace.storages[r.storage].label()
-                                                      : "foreign");
+              r.storage < saved.trace.storages.size()
+                  ? printable(saved.trace.storages[r.storage].label())
+                  : "foreign");
   }
   if (found.size() > kShown)
     print_out("{:>10}\n", fmt::format("{} more", found.size() - kShown));
@@ -143,7 +145,7 @@ int print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimi
   const Schedule& s = saved.schedule;
   print_out("{}: {} operators, {} storages; {}{}\n", name, saved.trace.ops.size(),
             saved.trace.storages.size(), s.placed ? "placed" : "not placed",
-            s.method.empty() ? "" : ", by " + s.method);
+            s.method.empty() ? "" : ", by " + printable(s.method));
   const size_t moved = out_of_order(s);
   print_out(
       "order         {}\n",
@@ -182,7 +184,7 @@ int print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimi
     }
   }
   print_releases(saved);
-  for (const std::string& line : wrong) print_out("not valid: {}\n", line);
+  for (const std::string& line : wrong) print_out("not valid: {}\n", printable(line));
   if (!wrong.empty()) return kFailed;
   if (needed <= room) return kDone;
   print_error("plan_graph: the schedule does not fit in {}; {} bytes ({}) would be enough\n",

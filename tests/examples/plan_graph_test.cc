@@ -1,6 +1,7 @@
 // The program from outside: exit codes, what it writes, what it says of bad files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/fmt/fmt.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Outcome {
   int code = -1;
@@ -367,6 +369,11 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   const Outcome saved =
       run("--model resnet18 --batch 1 --nodes 1000 --save-schedule " + file("s.json"));
   ASSERT_EQ(saved.code, 0) << saved.said;
+  // What is printed is what is saved.
+  const nlohmann::json schedule = nlohmann::json::parse(read("s.json"));
+  EXPECT_THAT(saved.said, ContainsRegex("plan: " + schedule["method"].get<std::string>() +
+                                        " .* " + schedule["peak"].dump() + " +[0-9]+\n"));
+  EXPECT_THAT(saved.said, HasSubstr("persistent storages, "));
   const Outcome shown = run("--show " + file("s.json") + " --svg " + file("s.svg"));
   EXPECT_EQ(shown.code, 0) << shown.said;
   for (const char* line :
@@ -510,6 +517,47 @@ TEST_F(PlanGraphTest, WritesProblemsWithoutAPartOfTheModel) {
   }
 }
 
+TEST_F(PlanGraphTest, NamesNodesThatNeverRun) {
+  std::string nodes = R"({"name": "a", "time": 1, "bytes": 1})";
+  for (int i = 1; i <= 6; ++i) {
+    nodes += fmt::format(R"(, {{"name": "u.{}", "time": 1, "bytes": 0, "inputs": [0]}})", i);
+  }
+  const std::string head = R"({"format": "remat-1", "nodes": [)";
+  const std::string flags = " --budget 9 --deadline 0.1";
+  const Outcome five = run("--remat " + write("p.json", head + nodes + "]}") + flags);
+  EXPECT_EQ(five.code, 0) << five.said;
+  EXPECT_THAT(five.said, HasSubstr("5 nodes never run, as no required node needs them: "
+                                   "u.1, u.2, u.3, u.4, ...\n"));
+  const std::string one = R"({"time": 1, "bytes": 1}, {"time": 1, "bytes": 1})";
+  EXPECT_THAT(run("--remat " + write("p.json", head + one + "]}") + flags).said,
+              HasSubstr("1 node never runs, as no required node needs it: nodes[0]\n"));
+  EXPECT_THAT(plan_toy(" --budget 50", "t.json").said, Not(HasSubstr("never run")));
+}
+
+TEST_F(PlanGraphTest, PrintsControlCharactersOfNamesAsEscapes) {
+  const std::string name = R"("name": "\u001b[31m\nx")", escaped = R"(\x1b[31m\nx)";
+  const std::string head = R"({"format": "remat-1", )" + name + R"(, "nodes": [{)" + name;
+  const Outcome bad = run("--remat " +
+                          write("p.json", head + R"(, "time": 1, "bytes": 1, "inputs": [4]}]})") +
+                          " --budget 9");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.said, HasSubstr("nodes[0] (" + escaped + ")"));
+  const Outcome planned =
+      run("--remat " +
+          write("p.json", head + R"(, "time": 1, "bytes": 1}, {"time": 1, "bytes": 1}]})") +
+          " --budget 9");
+  EXPECT_EQ(planned.code, 0) << planned.said;
+  EXPECT_THAT(planned.said, HasSubstr(escaped + ": 2 nodes"));
+  EXPECT_THAT(planned.said, HasSubstr("needs it: " + escaped + "\n"));
+  const Outcome twice = run("--order " + write("g.json", "{\"nodes\": [{" + name + "}, {" + name +
+                                                           "}], \"edges\": []}"));
+  EXPECT_EQ(twice.code, 2);
+  for (const Outcome& outcome : {bad, planned, twice}) {
+    EXPECT_THAT(outcome.said, HasSubstr(escaped));
+    EXPECT_THAT(outcome.said, Not(HasSubstr("\x1b")));
+  }
+}
+
 TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
   const std::string step = "--model resnet18 --batch 4 --image-size 64 ";
   ASSERT_EQ(run(step + "--write-remat " + file("step.json")).code, 0);
@@ -525,6 +573,7 @@ TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
   const std::string waiting = " waiting for uploads and copies";
   EXPECT_THAT(made.said, HasSubstr(" ms" + waiting));
   EXPECT_THAT(shown.said, HasSubstr(waiting + "; 0.000 ms of copies"));
+  EXPECT_THAT(made.said, HasSubstr("without uploads, copies or moves"));
   const Outcome none = run(step + "--budget 1MiB --method chen-budget");
   EXPECT_EQ(none.code, 3) << none.said;
   EXPECT_THAT(none.said, HasSubstr("no size of segments fits"));

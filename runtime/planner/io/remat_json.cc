@@ -91,6 +91,9 @@ class ProblemReader {
     }
     problem.base_time =
         json.contains("base_time") ? read_.number(json["base_time"], "base_time") : sum_;
+    if (!json.contains("base_time") && sum_ == 0 && !problem.nodes.empty()) {
+      read_.fail("", "no 'base_time', and the sum of all 'time', which it would be, is 0");
+    }
     try {
       check_problem(problem);
     } catch (const UsageError& error) {

@@ -11,6 +11,8 @@ namespace tidemark::planner::remat {
 namespace {
 
 constexpr int64_t kMaxSum = int64_t{1} << 60;
+// Of the sum of all times and of base_time; beyond these, what is computed from them overflows.
+constexpr double kMaxTime = 1e100, kMinBase = 1e-100;
 constexpr int64_t kTiny = 10'000;  // values below this part of the largest need no memory
 
 class Checker {
@@ -20,11 +22,11 @@ class Checker {
   void run() {
     if (problem_.nodes.empty()) fail("", "no nodes");
     if (problem_.fixed_bytes < 0) fail("", "fixed_bytes is negative");
-    if (!std::isfinite(problem_.base_time) || problem_.base_time <= 0) {
-      fail("", "base_time must be positive");
-    }
     add(problem_.fixed_bytes, "");
     for (NodeId i = 0; i < problem_.size(); ++i) check_node(i);
+    if (!(problem_.base_time >= kMinBase && problem_.base_time <= kMaxTime)) {
+      fail("", "base_time must be positive, from 1e-100 to 1e100");
+    }
     std::vector<bool> runs(problem_.nodes.size());
     for (const NodeId i : first_order(problem_)) runs[i] = true;
     for (NodeId i = 0; i < problem_.size(); ++i) {
@@ -73,10 +75,13 @@ class Checker {
     check_list(node.after, i, "after");
     if (node.variants.empty()) fail(place(i), "no variants");
     int64_t workspace = 0;
+    double time = 0;
     for (const Variant& variant : node.variants) {
       check_variant(i, variant);
       workspace = std::max(workspace, std::abs(variant.workspace));
+      time = std::max(time, variant.time);
     }
+    if ((time_ += time) > kMaxTime) fail(place(i), "the sum of the times is beyond 1e100");
     add(workspace, place(i));
   }
 
@@ -97,6 +102,7 @@ class Checker {
 
   const Problem& problem_;
   int64_t sum_ = 0;
+  double time_ = 0;
 };
 
 // Calls visit(u) for all nodes that must have run before the variant runs.
@@ -111,6 +117,33 @@ void for_each_source(const Node& node, const Variant& variant,
 }  // namespace
 
 void check_problem(const Problem& problem) { Checker(problem).run(); }
+
+std::vector<NodeId> unneeded_nodes(const Problem& problem) {
+  std::vector<bool> needed(problem.nodes.size());
+  std::vector<NodeId> open;
+  const auto need = [&](NodeId i) {
+    if (i == kNoNode || needed[i]) return;
+    needed[i] = true;
+    open.push_back(i);
+  };
+  for (NodeId i = 0; i < problem.size(); ++i) {
+    if (problem.must_run(i)) need(i);
+  }
+  while (!open.empty()) {
+    const Node& node = problem.nodes[open.back()];
+    open.pop_back();
+    need(node.rider_of);
+    for (const Variant& variant : node.variants) {
+      for (const NodeId u : variant.inputs) need(u);
+      need(variant.overwrites);
+    }
+  }
+  std::vector<NodeId> unneeded;
+  for (NodeId i = 0; i < problem.size(); ++i) {
+    if (!needed[i]) unneeded.push_back(i);
+  }
+  return unneeded;
+}
 
 std::vector<NodeId> first_order(const Problem& problem, FirstOrder kind) {
   struct Waiting {

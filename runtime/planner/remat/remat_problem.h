@@ -59,9 +59,13 @@ struct Problem {
 };
 
 // Throws UsageError, naming the node, for an unknown node or variant, a value that depends on
-// itself, negative sizes, times that are negative or not finite, sums beyond 2^60 bytes, and
-// required nodes that can never run.
+// itself, negative sizes, times that are negative or not finite, sums beyond 2^60 bytes or a time
+// of 1e100, and required nodes that can never run.
 void check_problem(const Problem& problem);
+
+// The nodes that no required node needs, directly or through others, by any variant: nothing
+// makes a schedule run them.
+std::vector<NodeId> unneeded_nodes(const Problem& problem);
 
 enum class FirstOrder : uint8_t {
   kAsListed,  // always the least position that can run

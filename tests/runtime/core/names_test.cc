@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "runtime/core/errors.h"
+#include "runtime/core/listed.h"
 
 namespace tidemark {
 namespace {
@@ -68,6 +69,14 @@ TEST(Names, EachThreadIsWhereItIs) {
 TEST(Names, MisuseSaysInWhichModule) {
   const ScopedPath path("layer3.2.conv1");
   EXPECT_STREQ(UsageError("[conv2d] no").what(), "[conv2d] no (in layer3.2.conv1)");
+}
+
+TEST(Listed, ControlCharactersArePrintedAsEscapes) {
+  EXPECT_EQ(printable("conv1.weight"), "conv1.weight");
+  EXPECT_EQ(printable("a\nb\x1b[31m\x7f"), "a\\nb\\x1b[31m\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\\x9b31m");        // CSI as one character
+  EXPECT_EQ(printable("\xc3\xa9\xc2\xa0"), "\xc3\xa9\xc2\xa0");  // e acute, no-break space
+  EXPECT_EQ(printable("\xc2"), "\xc2");
 }
 
 // This test must be the last: the table stays full.

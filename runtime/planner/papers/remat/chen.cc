@@ -7,12 +7,14 @@
 // - chen: every floor(sqrt(n))-th of n places (section 3).
 // - chen-budget: algorithm 3. Values add up until they exceed b, then the next place is a cut.
 //   Its search over b is exhaustive here: the schedule that takes least time within the budget.
-// Values that may not be computed again stay too. A node takes its first possible variant; a
-// rider that such variants read shares the fate of its node.
+// Values that may not be computed again stay too. A node takes its first possible variant, one in
+// place only if all are; a rider that such variants read shares the fate of its node. A required
+// rider that nothing reads later runs once.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "runtime/core/errors.h"
 #include "runtime/planner/papers/remat/remat_methods.h"
@@ -66,9 +68,9 @@ class Segments {
     return sum;
   }
 
-  Schedule schedule(const std::vector<int>& cuts) const {
+  DecodedRuns schedule(const std::vector<int>& cuts) const {
     Plan plan{passes_, cuts, rider_, {}, {}};
-    return schedule_runs(problem_, plan.runs());
+    return decode_runs(problem_, plan.runs());
   }
 
  private:
@@ -79,10 +81,13 @@ class Segments {
     std::vector<char> live;  // by position; of riders unused
     std::vector<PlannedRun> made;
 
-    void run(int i, const std::vector<Way> Step::*ways) {
+    // Stage 0: for the first time.
+    void run(int i, const Stage& stage) {
+      const bool is_first = &stage == passes.stages.data();
+      const auto ways = is_first ? &Step::first : &Step::again;
       made.push_back({passes.steps[i].node, (passes.steps[i].*ways)[0].variant});
       const int by_product = rider[static_cast<size_t>(i)];
-      if (by_product < 0) return;
+      if (by_product < 0 || (!is_first && !stage.may_need(by_product))) return;
       const Step& step = passes.steps[by_product];
       made.push_back({step.node, (step.*ways)[0].variant});
     }
@@ -90,7 +95,7 @@ class Segments {
     std::vector<PlannedRun> runs() {
       for (int i = 0; i < passes.forward; ++i) {
         const Step& step = passes.steps[i];
-        if (step.rides_on < 0) run(i, &Step::first);
+        if (step.rides_on < 0) run(i, passes.stages[0]);
         const bool is_cut = std::binary_search(cuts.begin(), cuts.end(), i);
         live.push_back(is_cut || !step.may_run_again ? 1 : 0);
       }
@@ -121,23 +126,32 @@ class Segments {
         if (step.rides_on >= 0) continue;  // runs with its node
         for (const int u : step.again[0].forward) compute(stage, u);
         if (live[static_cast<size_t>(j)] != 0) continue;  // by an input's segment
-        run(j, &Step::again);
+        run(j, stage);
         live[static_cast<size_t>(j)] = 1;
       }
     }
   };
 
-  // Of each forward node, the rider that a later node reads.
+  static bool goes_with(const Way& rider, const Way& parent) {
+    return std::find(rider.with.begin(), rider.with.end(), parent.variant) != rider.with.end();
+  }
+
+  // Of each forward node, the rider that must run or that a later node reads.
   void find_riders() {
     rider_.assign(static_cast<size_t>(passes_.forward), -1);
     for (int i = 0; i < passes_.forward; ++i) {
       const Step& step = passes_.steps[i];
-      if (step.rides_on < 0 || !passes_.stages[1].may_need(i)) continue;
+      const bool is_needed_later = passes_.stages[1].may_need(i);
+      const bool is_read = is_needed_later || passes_.last_reader[i] >= 0;
+      if (step.rides_on < 0 || (!is_read && !step.must_run)) continue;
       int& rider = rider_[static_cast<size_t>(step.rides_on)];
       const Step& parent = passes_.steps[step.rides_on];
-      const auto& with = step.first[0].with;
-      if (rider >= 0 || parent.may_run_again != step.may_run_again ||
-          std::find(with.begin(), with.end(), parent.first[0].variant) == with.end()) {
+      bool can_run = rider < 0 && goes_with(step.first[0], parent.first[0]);
+      if (is_needed_later) {
+        can_run &= parent.may_run_again == step.may_run_again &&
+                   (!step.may_run_again || goes_with(step.again[0], parent.again[0]));
+      }
+      if (!can_run) {
         throw UsageError("[chen] nodes[" + std::to_string(step.node) +
                          "]: cannot run each time that the node it rides on runs");
       }
@@ -150,6 +164,11 @@ class Segments {
   std::vector<int> places_, rider_;
 };
 
+// Checkpoints know nothing of some rules: values that every variant overwrites, for instance.
+[[noreturn]] void refuse(const std::string& fault) {
+  throw UsageError("[chen] segments that run again break a rule of the problem: " + fault);
+}
+
 }  // namespace
 
 RematMethod chen_method() {
@@ -160,7 +179,9 @@ RematMethod chen_method() {
     const Stopwatch watch(limits);
     const Segments segments(problem);
     RematResult result;
-    result.schedule = segments.schedule(segments.square_root());
+    DecodedRuns decoded = segments.schedule(segments.square_root());
+    if (!decoded.fault.empty()) refuse(decoded.fault);
+    result.schedule = std::move(decoded.schedule);
     result.seconds = watch.seconds();
     return result;
   };
@@ -177,17 +198,25 @@ RematMethod chen_budget_method() {
     const int64_t all = segments.forward_bytes();
     RematResult result;
     std::vector<int> tried{-1};
+    std::string fault;
+    bool is_any_valid = false;
     for (int k = 0; k <= kMostSizes && !watch.expired(); ++k) {
       const std::vector<int> cuts =
           segments.by_size(static_cast<int64_t>(static_cast<double>(all) * k / kMostSizes));
       if (cuts == tried) continue;
       tried = cuts;
-      Schedule schedule = segments.schedule(cuts);
+      auto [schedule, broken] = segments.schedule(cuts);
+      if (!broken.empty()) {
+        fault = std::move(broken);
+        continue;
+      }
+      is_any_valid = true;
       if (schedule.peak > budget) continue;
       if (!result.found() || schedule.time < result.schedule.time) {
         result.schedule = std::move(schedule);
       }
     }
+    if (!is_any_valid && !fault.empty()) refuse(fault);
     if (!result.found()) result.note = "no size of segments fits";
     result.undecided = !result.found() && watch.expired();
     result.seconds = watch.seconds();

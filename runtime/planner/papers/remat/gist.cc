@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/core/errors.h"
 #include "runtime/planner/papers/remat/remat_methods.h"
 #include "runtime/planner/papers/remat/run_sequence.h"
 #include "runtime/planner/papers/remat/two_pass.h"
@@ -31,7 +32,12 @@ class Encodings {
       is_better = false;
       for (int i = 0; i < passes_.forward; ++i) is_better |= encode(i);
     }
-    return schedule_runs(problem_, runs());
+    DecodedRuns decoded = decode_runs(problem_, runs());
+    if (!decoded.fault.empty()) {
+      throw UsageError("[gist] one run of each node breaks a rule of the problem: " +
+                       decoded.fault);
+    }
+    return std::move(decoded.schedule);
   }
 
  private:
@@ -123,8 +129,24 @@ class Encodings {
     return best == ways.size() ? 0 : best;
   }
 
+  // What backward nodes read, riders that must run, and those that forward nodes read.
+  std::set<int> kept_or_run() const {
+    std::set<int> values = stored(way_);
+    for (int i = passes_.forward - 1; i >= 0; --i) {
+      if (passes_.steps[i].rides_on >= 0 && passes_.steps[i].must_run) values.insert(i);
+    }
+    for (int i = passes_.forward - 1; i >= 0; --i) {
+      const Step& step = passes_.steps[i];
+      if (step.rides_on >= 0 && values.count(i) == 0) continue;
+      for (const int u : step.first[forward_way(i, values)].forward) {
+        if (passes_.steps[u].rides_on >= 0) values.insert(u);
+      }
+    }
+    return values;
+  }
+
   std::vector<PlannedRun> runs() const {
-    const std::set<int> values = stored(way_);
+    const std::set<int> values = kept_or_run();
     std::vector<PlannedRun> runs;
     for (int k = 0; k < passes_.size(); ++k) {
       const Step& step = passes_.steps[k];

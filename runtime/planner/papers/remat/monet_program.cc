@@ -75,7 +75,7 @@ void MonetProgram::add_implementations(size_t t, int i) {
   const Step& step = passes_.steps[i];
   const Stage& stage = passes_.stages[t];
   Cell& cell = cells_[t][i];
-  const bool must_run = t == 0 && step.rides_on < 0;
+  const bool must_run = t == 0 && step.must_run;
   const bool may_run =
       t == 0 || (stage.reads_forward && stage.may_need(i) && step.may_run_again);
   if (may_run) {

@@ -3,6 +3,7 @@
 // Threads: functions without state.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "runtime/planner/remat/remat_schedule.h"
@@ -15,8 +16,14 @@ struct PlannedRun {
   bool operator==(const PlannedRun&) const = default;
 };
 
-// The schedule with the least memory that makes these runs in this order, with the validator's
-// peak and time. Runs that break a rule of the problem are an internal error, which throws.
+struct DecodedRuns {
+  Schedule schedule{};  // the least memory for these runs in this order; the validator's figures
+  std::string fault{};  // the rule of the problem that the runs break; empty: none
+};
+
+DecodedRuns decode_runs(const Problem& problem, const std::vector<PlannedRun>& runs);
+
+// The schedule alone. Runs that break a rule of the problem are an internal error, which throws.
 Schedule schedule_runs(const Problem& problem, const std::vector<PlannedRun>& runs);
 
 }  // namespace tidemark::planner::remat

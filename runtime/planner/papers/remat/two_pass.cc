@@ -25,6 +25,12 @@ class Reader {
     }
     position_.assign(problem.nodes.size(), -1);
     for (size_t k = 0; k < order_.size(); ++k) position_[order_[k]] = static_cast<int>(k);
+    for (NodeId i = 0; i < problem.size(); ++i) {
+      if (problem.must_run(i) && position_[i] < 0) fail(i, "must run, but rides on a rider");
+      const auto required = std::count_if(riders[i].begin(), riders[i].end(),
+                                          [&](NodeId r) { return problem.must_run(r); });
+      if (required > 1) fail(i, "two riders must run, each directly after it");
+    }
   }
 
   TwoPass read() {
@@ -77,6 +83,7 @@ class Reader {
     step.node = i;
     step.bytes = node.bytes;
     if (node.rider_of != kNoNode) step.rides_on = position_[node.rider_of];
+    step.must_run = node.rider_of == kNoNode || problem_.must_run(i);
     step.may_run_again = !node.once && node.adds_fixed == 0;
     const int here = position_[i];
     for (int32_t v = 0; v < static_cast<int32_t>(node.variants.size()); ++v) {
@@ -90,10 +97,17 @@ class Reader {
     if (step.first.empty()) fail(i, "no variant for its first run");
     if (step.again.empty()) step.may_run_again = false;
     if (!options_.select_operators) {
-      step.first.resize(1);
-      if (!step.again.empty()) step.again.resize(1);
+      keep_one(step.first);
+      if (!step.again.empty()) keep_one(step.again);
     }
     result_.steps.push_back(std::move(step));
+  }
+
+  static void keep_one(std::vector<Way>& ways) {
+    const auto found = std::find_if(ways.begin(), ways.end(),
+                                    [](const Way& way) { return way.overwrites < 0; });
+    if (found != ways.end()) std::swap(*found, ways.front());
+    ways.resize(1);
   }
 
   template <class Visit>
@@ -229,6 +243,7 @@ class Reader {
     over_from_.assign(result_.steps.size(), result_.size());
     for (int k = 0; k < result_.size(); ++k) {
       for (const NodeId u : problem_.nodes[result_.steps[k].node].after) {
+        if (position_[u] < 0) continue;  // a rider of a rider
         over_from_[position_[u]] = std::min(over_from_[position_[u]], k);
       }
     }

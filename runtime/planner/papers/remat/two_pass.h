@@ -17,9 +17,9 @@
 // - A forward node is computed again only if it may run twice, adds no fixed bytes, and a stage
 //   from now on reads its value, directly or through nodes computed from it; and never if a
 //   stage may need it after a node that comes after all its runs (Node::after).
-// - Forward nodes run in the forward pass even if nothing needs their value; riders need not.
-//   A rider of a backward node always runs: it reads no forward value and goes with all
-//   variants.
+// - Forward nodes run in the forward pass even if nothing needs their value; riders need not,
+//   unless they are required. A rider of a backward node always runs: it reads no forward value
+//   and goes with all variants.
 // - In place: a backward node may overwrite only a value that no later node reads.
 //
 // Throws nothing but UsageError, for problems that cannot be read so.
@@ -50,6 +50,7 @@ struct Step {
   int64_t bytes = 0;
   int64_t fixed_before = 0, fixed = 0;  // fixed bytes before it runs first, and from then on
   int rides_on = -1;                    // position
+  bool must_run = true;                 // off: a rider that need not, whose value may be unused
   bool may_run_again = false;           // forward steps only
   std::vector<Way> first{}, again{};    // ways of the first run, and of a later one
 };
@@ -65,7 +66,8 @@ struct Stage {
 
 struct TwoPassOptions {
   FirstOrder order = FirstOrder::kAsListed;  // kEager: updates as soon as they can run
-  bool select_operators = true;              // off, each run takes its first possible variant
+  // Off: each run takes its first possible variant, one in place only if all are.
+  bool select_operators = true;
 };
 
 struct TwoPass {
@@ -79,8 +81,8 @@ struct TwoPass {
 };
 
 // Throws UsageError if the problem has no backward pass, a node reads a value that comes later
-// in the order, a rider of a backward node is another one's second or reads forward values, or
-// a node has no variant left.
+// in the order, a rider of a backward node is another one's second or reads forward values, two
+// riders of a node or a rider of a rider must run, or a node has no variant left.
 TwoPass read_two_pass(const Problem& problem, const TwoPassOptions& options = {});
 
 }  // namespace tidemark::planner::remat

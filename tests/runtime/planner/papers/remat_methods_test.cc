@@ -6,7 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <set>
+#include <map>
+#include <random>
 
 #include "runtime/core/text_file.h"
 #include "runtime/planner/io/remat_json.h"
@@ -56,6 +57,100 @@ TEST(RematMethods, MakeValidSchedules) {
       EXPECT_GE(result.schedule.time, optimum(problem, budget) - 1e-9);
     }
   }
+}
+
+// random_small() with what no training step has: riders that are required, second ones and
+// riders of riders; nodes whose every variant overwrites an input, or is for one kind of run.
+Problem random_odd(uint64_t seed) {
+  Problem problem = random_small(seed);
+  std::mt19937_64 random(seed);
+  const auto below = [&](int count) { return static_cast<int>(random() % count); };
+  for (NodeId i = 0; i < problem.size(); ++i) {
+    Node& node = problem.nodes[i];
+    node.required |= below(3) == 0;
+    if (i > 0 && node.after.empty() && below(4) == 0) {
+      node.rider_of = below(i);
+      for (Variant& variant : node.variants) variant.with.reset();
+    }
+    for (Variant& variant : node.variants) {
+      const auto count = static_cast<int>(variant.inputs.size());
+      if (count > 0 && below(6) == 0) variant.overwrites = variant.inputs[below(count)];
+      if (below(8) == 0) variant.when = below(2) == 0 ? When::kFirst : When::kAgain;
+    }
+  }
+  return problem;
+}
+
+TEST(RematMethods, RunAnyProblemOrRefuseIt) {
+  const bool has_solver = !find_solvers().empty();
+  std::map<std::string, int> ran, refused;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    const Problem problem = seed % 2 == 0 ? random_small(seed) : random_odd(seed);
+    if (!usage_error([&] { check_problem(problem); }).empty()) continue;
+    for (const RematMethod& method : remat_methods()) {
+      if (method.searches || (method.needs_solver && (!has_solver || seed >= 40))) continue;
+      SCOPED_TRACE(method.name + ", seed " + std::to_string(seed));
+      Limits limits;
+      limits.seconds = 20;
+      RematResult result;
+      const std::string why_not =
+          usage_error([&] { result = method.plan(problem, 40, limits); });
+      ++(why_not.empty() ? ran : refused)[method.name];
+      if (!result.found()) continue;
+      EXPECT_EQ(validate(problem, result.schedule.events).fault, "");
+    }
+  }
+  for (const char* name : {"chen", "chen-budget", "gist"}) {
+    EXPECT_GT(ran[name], refused[name] / 2) << name;
+  }
+}
+
+// The first node's by-product must run, although nothing reads it.
+Problem with_required_rider() {
+  Problem problem;
+  problem.base_time = 4;
+  problem.nodes = {make_node(1, 1, {}), make_node(1, 1, {}), make_node(1, 1, {0})};
+  problem.nodes[1].rider_of = 0;
+  problem.nodes[1].required = true;
+  return problem;
+}
+
+TEST(RematMethods, RunRequiredRiders) {
+  for (const RematMethod& method : remat_methods()) {
+    if (method.needs_solver && (!method.knows_riders || find_solvers().empty())) continue;
+    SCOPED_TRACE(method.name);
+    const RematResult result = run(method.name.c_str(), with_required_rider(), 100);
+    ASSERT_TRUE(result.fits(100)) << result.note;
+    EXPECT_EQ(result.schedule.time, 3);
+    EXPECT_EQ(result.schedule.events[1], (Event{1, 0}));
+  }
+}
+
+TEST(RematMethods, SayWhyTwoRidersCannotRun) {
+  Problem problem = with_required_rider();
+  problem.nodes.insert(problem.nodes.begin() + 2, problem.nodes[1]);
+  for (const char* name : {"chen", "chen-budget", "gist"}) {
+    EXPECT_THAT(usage_error([&] { run(name, problem, 100); }),
+                HasSubstr("nodes[0] (): two riders must run"));
+  }
+}
+
+// The only variant of node 1 overwrites what the last node reads: refused. A variant that does
+// not is taken, wherever it is listed.
+TEST(RematMethods, DoNotOverwriteWhatIsReadLater) {
+  Problem problem;
+  problem.base_time = 3;
+  problem.nodes = {make_node(1, 1, {}), make_node(1, 1, {0}), make_node(1, 1, {0, 1})};
+  problem.nodes[1].variants[0].overwrites = 0;
+  const auto plan = [&](const char* name) { return run(name, problem, 100).schedule.time; };
+  for (const char* name : {"chen", "gist"}) {
+    EXPECT_THAT(usage_error([&] { plan(name); }),
+                HasSubstr("a rule of the problem: event 2: input 0 is not live: node 2"))
+        << name;
+  }
+  EXPECT_EQ(plan("chen-budget"), 4);  // some segments run node 0 again in time
+  problem.nodes[1].variants.push_back(make_node(2, 1, {0}).variants[0]);
+  for (const char* name : {"chen", "chen-budget", "gist"}) EXPECT_EQ(plan(name), 4) << name;
 }
 
 TEST(RematMethods, SayWhatToInstall) {

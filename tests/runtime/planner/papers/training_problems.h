@@ -216,7 +216,7 @@ class MonetByEnumeration {
 
   void forward_pass(int i, double time) {
     if (i < p_.forward) {
-      if (p_.steps[i].rides_on >= 0) forward_pass(i + 1, time);
+      if (!p_.steps[i].must_run) forward_pass(i + 1, time);
       for (size_t w = 0; w < p_.steps[i].first.size(); ++w) {
         choice_[i] = static_cast<int>(w);
         forward_pass(i + 1, time + p_.steps[i].first[w].time);

@@ -91,7 +91,23 @@ TEST(RematJson, ProblemsThatMakeNoSenseAreExplained) {
               HasSubstr("a negative time"));
   EXPECT_THAT(error_of(with_nodes(R"({"time": 1, "bytes": -1})")),
               HasSubstr("a negative size"));
-  EXPECT_THAT(error_of(with_nodes(R"({"time": 0, "bytes": 1})")), HasSubstr("base_time"));
+  EXPECT_THAT(error_of(with_nodes(R"({"time": 0, "bytes": 1})")),
+              HasSubstr("no 'base_time', and the sum of all 'time', which it would be, is 0"));
+  for (const char* base : {"0", "-1", "1e-320", "1e101"}) {
+    EXPECT_THAT(error_of(with_nodes(R"({"time": 0, "bytes": 1})",
+                                    R"("base_time": )" + std::string(base) + ", ")),
+                HasSubstr("base_time must be positive"))
+        << base;
+  }
+  // The largest variants' times count; together they overflow.
+  EXPECT_THAT(error_of(with_nodes(R"({"time": 1, "bytes": 1, "variants": [{}, {"time": 6e99}]},
+                                     {"name": "x", "time": 6e99, "bytes": 1})",
+                                  R"("base_time": 1, )")),
+              HasSubstr("nodes[1] (x): the sum of the times is beyond 1e100"));
+  EXPECT_THAT(error_of(with_nodes(R"({"time": 1.7e308, "bytes": 1},
+                                     {"time": 1.7e308, "bytes": 1})",
+                                  R"("base_time": 1, )")),
+              HasSubstr("the sum of the times is beyond 1e100"));
   EXPECT_THAT(error_of(with_nodes(R"({"time": 1, "bytes": 9000000000000000000})")),
               HasSubstr("too large"));
   EXPECT_THAT(error_of(with_nodes(R"({"time": 1, "bytes": 1, "variants": []})")),

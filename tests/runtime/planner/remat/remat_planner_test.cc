@@ -23,6 +23,19 @@ RematOptions counted(int64_t nodes, uint64_t seed = 1) {
   return options;
 }
 
+// Node 5, the last, reads 1, which reads 0 or 2. Nothing reads 3, on which 4 rides.
+TEST(RematProblem, NodesThatNothingNeedsAreKnown) {
+  Problem problem;
+  problem.base_time = 1;
+  problem.nodes = {make_node(1, 1, {}), make_node(1, 1, {0}), make_node(1, 1, {}),
+                   make_node(1, 1, {2}), make_node(1, 1, {}), make_node(1, 1, {1})};
+  problem.nodes[1].variants.push_back(make_node(1, 1, {2}).variants[0]);
+  problem.nodes[4].rider_of = 3;
+  EXPECT_EQ(unneeded_nodes(problem), (std::vector<NodeId>{3, 4}));
+  problem.nodes[4].required = true;
+  EXPECT_TRUE(unneeded_nodes(problem).empty());
+}
+
 TEST(RematPlanner, ToyComputesOneValueTwice) {
   const RematPlan plan = plan_remat(toy(), 40, counted(20'000));
   ASSERT_TRUE(plan.found());
