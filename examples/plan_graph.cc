@@ -651,11 +651,12 @@ int run(int argc, char** argv) {
                "Let outputs reuse the space of inputs that are no longer needed, where "
                "operators allow it, as in steps that run under a plan");
   app.add_option("--save-graph", flags.save_graph, "Write the captured step to FILE");
-  app.add_option("--save-schedule", flags.save_schedule,
-                 "Write the plan to FILE as a schedule that a session could run, together with "
-                 "the step; persistent storages are kept apart, and outputs overwrite inputs, in "
-                 "what is printed too. With --budget: a schedule that computes again what does "
-                 "not fit, by --method as for --remat");
+  app.add_option(
+      "--save-schedule", flags.save_schedule,
+      "Write the plan to FILE as a schedule that a session could run, together with "
+      "the step; persistent storages are kept apart, and outputs overwrite inputs, in "
+      "what is printed too. With --budget: a schedule that computes again what does "
+      "not fit, by --method as for --remat");
   auto* write_remat = app.add_option(
       "--write-remat", flags.write_remat,
       "Write the step to FILE as a rematerialisation problem for --remat, with some "

@@ -62,10 +62,10 @@ void print_unneeded(const Problem& problem, const planner::remat::Schedule& sche
     if (names.size() == kMaxNamed) break;
   }
   if (left.size() > names.size()) names.emplace_back("...");
-  print_out("{}, as no required node needs {}: {}\n",
-            left.size() == 1 ? "1 node never runs"
-                             : fmt::format("{} nodes never run", left.size()),
-            left.size() == 1 ? "it" : "them", listed(names));
+  print_out(
+      "{}, as no required node needs {}: {}\n",
+      left.size() == 1 ? "1 node never runs" : fmt::format("{} nodes never run", left.size()),
+      left.size() == 1 ? "it" : "them", listed(names));
 }
 
 void print_plan(const Problem& problem, const RematPlan& plan) {

@@ -21,11 +21,15 @@ template <int kWidth, class Use>
 __device__ void for_packs(int64_t begin, int64_t elements, const FloatInput& x,
                           const FloatOutput& y, const Use& use) {
   if (begin + kEach <= elements) {
+    FloatPack<kWidth> packs[kEach / kWidth];  // all are read before the first is written
 #pragma unroll
-    for (int first = 0; first < kEach; first += kWidth) {
-      auto pack = load_pack<kWidth>(x + (begin + first));
-      use(pack, first);
-      store_pack<kWidth>(y + (begin + first), pack);
+    for (int p = 0; p < kEach / kWidth; ++p) {
+      packs[p] = load_pack<kWidth>(x + (begin + p * kWidth));
+    }
+#pragma unroll
+    for (int p = 0; p < kEach / kWidth; ++p) {
+      use(packs[p], p * kWidth);
+      store_pack<kWidth>(y + (begin + p * kWidth), packs[p]);
     }
     return;
   }

@@ -1,8 +1,8 @@
 // The CUDA counterpart of map_cpu.h, with the same functors: kernels that compute each output
 // element from the same element of each input.
 //
-// A thread takes one pack (packed_loop.h) of each operand: a 16-byte vector where the tensors
-// allow it. The kernels neither synchronise nor allocate.
+// A thread takes one pack (packed_loop.h) of each operand: a vector of 4 elements, 16 bytes in
+// float32, where the tensors allow it. The kernels neither synchronise nor allocate.
 #pragma once
 
 #include <utility>

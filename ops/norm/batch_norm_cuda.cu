@@ -1,5 +1,5 @@
 // Our own kernels: cuDNN's fast ones for NHWC do not repeat to the bit. The moments read x
-// once, backward reads x and gy twice, in 16-byte vectors where C allows.
+// once, backward reads x and gy twice, in vectors of 4 elements where C allows.
 #include <cmath>
 
 #include "ops/elementwise/relu.h"
@@ -142,24 +142,30 @@ __global__ void __launch_bounds__(kLaunchThreads)
   int64_t column = elements <= int64_t{1} << 32
                        ? static_cast<uint32_t>(begin) % static_cast<uint32_t>(channels)
                        : begin % channels;
+  constexpr int kPacks = kEach / kWidth;
+  TwoPacks<kWidth> packs[kPacks];  // of x and the residual
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {  // all are read before the first is written
+    const int64_t at = begin + p * kWidth;
+    if (at < elements) packs[p] = {load_pack<kWidth>(x + at), load_pack<kWidth>(residual + at)};
+  }
   unsigned bits = 0;
 #pragma unroll
-  for (int first = 0; first < kEach; first += kWidth) {
-    const int64_t at = begin + first;
+  for (int p = 0; p < kPacks; ++p) {
+    const int64_t at = begin + p * kWidth;
     if (at >= elements) break;
     const auto scale = load_pack<kWidth>(folded.scale + column);
     const auto shift = load_pack<kWidth>(folded.shift + column);
-    auto pack = load_pack<kWidth>(x + at);
-    const auto added = load_pack<kWidth>(residual + at);
+    FloatPack<kWidth> out;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      float value = pack.v[i] * scale.v[i] + shift.v[i];
-      value += added.v[i];
+      float value = packs[p].x.v[i] * scale.v[i] + shift.v[i];
+      value += packs[p].other.v[i];
       const T stored = T(activate<Activation::kReLU, DeviceMath>(value));
-      pack.v[i] = stored;
-      bits |= static_cast<unsigned>(stored > 0) << (first + i);
+      out.v[i] = stored;
+      bits |= static_cast<unsigned>(stored > 0) << (p * kWidth + i);
     }
-    store_pack<kWidth>(y + at, pack);
+    store_pack<kWidth>(y + at, out);
     column += kWidth;
     if (column >= channels) column -= channels;
   }

@@ -31,7 +31,10 @@ TIDEMARK_HOST_DEVICE void for_random_bits(uint64_t seed, uint64_t start, int64_t
   while (i < end) {
     const uint64_t number = start + static_cast<uint64_t>(i);
     const std::array<uint32_t, 4> words = random_block(seed, number / 4);
-    for (uint64_t word = number % 4; word < 4 && i < end; ++word, ++i) f(i, words[word]);
+    // Unrolled, so that on a GPU the words stay in registers.
+    for (uint64_t word = 0; word < 4; ++word) {
+      if (word >= number % 4 && i < end) f(i++, words[word]);
+    }
   }
 }
 

@@ -537,9 +537,9 @@ TEST_F(PlanGraphTest, NamesNodesThatNeverRun) {
 TEST_F(PlanGraphTest, PrintsControlCharactersOfNamesAsEscapes) {
   const std::string name = R"("name": "\u001b[31m\nx")", escaped = R"(\x1b[31m\nx)";
   const std::string head = R"({"format": "remat-1", )" + name + R"(, "nodes": [{)" + name;
-  const Outcome bad = run("--remat " +
-                          write("p.json", head + R"(, "time": 1, "bytes": 1, "inputs": [4]}]})") +
-                          " --budget 9");
+  const Outcome bad =
+      run("--remat " + write("p.json", head + R"(, "time": 1, "bytes": 1, "inputs": [4]}]})") +
+          " --budget 9");
   EXPECT_EQ(bad.code, 2);
   EXPECT_THAT(bad.said, HasSubstr("nodes[0] (" + escaped + ")"));
   const Outcome planned =
@@ -549,8 +549,8 @@ TEST_F(PlanGraphTest, PrintsControlCharactersOfNamesAsEscapes) {
   EXPECT_EQ(planned.code, 0) << planned.said;
   EXPECT_THAT(planned.said, HasSubstr(escaped + ": 2 nodes"));
   EXPECT_THAT(planned.said, HasSubstr("needs it: " + escaped + "\n"));
-  const Outcome twice = run("--order " + write("g.json", "{\"nodes\": [{" + name + "}, {" + name +
-                                                           "}], \"edges\": []}"));
+  const Outcome twice = run("--order " + write("g.json", "{\"nodes\": [{" + name + "}, {" +
+                                                             name + "}], \"edges\": []}"));
   EXPECT_EQ(twice.code, 2);
   for (const Outcome& outcome : {bad, planned, twice}) {
     EXPECT_THAT(outcome.said, HasSubstr(escaped));

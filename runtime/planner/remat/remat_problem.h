@@ -59,8 +59,8 @@ struct Problem {
 };
 
 // Throws UsageError, naming the node, for an unknown node or variant, a value that depends on
-// itself, negative sizes, times that are negative or not finite, sums beyond 2^60 bytes or a time
-// of 1e100, and required nodes that can never run.
+// itself, negative sizes, times that are negative or not finite, sums beyond 2^60 bytes or a
+// time of 1e100, and required nodes that can never run.
 void check_problem(const Problem& problem);
 
 // The nodes that no required node needs, directly or through others, by any variant: nothing

@@ -8,14 +8,16 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "ops/attention/kernels.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/loss/loss.h"
+#include "ops/norm/batch_norm.h"
 #include "ops/norm/layer_norm.h"
 #include "ops/optimizer/optimizer.h"
-#include "ops/random/kernels.h"
-#include "ops/random/random.h"
+#include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/move_cuda.h"
 #include "tests/support/ptx/library.h"
 #include "tests/support/run_kernel.h"
 
@@ -42,9 +44,43 @@ void normalise() {
   run_kernel(kLayerNorm, {x, gamma, gamma}, LayerNormAttrs{1e-5});
 }
 void add() { run_kernel(kAdd, {Array::random({303}, 1), Array::random({303}, 2)}); }
-void draw() {
-  const KernelOptions options{.scalars = {0, 0, 1}};
-  run_kernel_with(options, kNormal, {}, random::RandomAttrs{ShapeAttrs(Shape{300}), 7});
+void attend_backwards() {
+  const Array x = Array::random({1, 70, 2, 16}, 1), log_sum = Array::random({1, 2, 70}, 2);
+  const attention::AttentionAttrs attrs{
+      static_cast<int64_t>(AttentionImplementation::kMemoryEfficient), 0, 0, 0.25, 0};
+  run_kernel_with({.tf32 = true}, kAttentionGrad, {x, x, x, x, x, log_sum}, attrs);
+}
+void attend_with_dropout() {
+  const Array x = Array::random({1, 9, 2, 16}, 1);
+  run_kernel(
+      kAttention, {x, x, x},
+      attention::AttentionAttrs{static_cast<int64_t>(AttentionImplementation::kMaterialised), 0,
+                                0.5, 0.25, 7});
+}
+// The last thread has four elements instead of eight.
+void normalise_and_add() {
+  const Array x = Array::random({5, 4}, 1), channels = Array::random({4}, 2, 1, 2);
+  run_kernel(kBatchNorm, {x, channels, channels, channels, channels, x},
+             BatchNormAttrs{1e-5, static_cast<int64_t>(Activation::kReLU)});
+}
+// A block of 256 elements, and thus one scale for each state.
+void update_in_8_bits() {
+  const Array x = Array::random({256}, 1), scale = Array::random({1}, 2);
+  const DType f = DType::kFloat32, u = DType::kUInt8;
+  run_kernel_with({.dtypes = {f, f, u, u, f, f}, .scalars = {0.1, 0.9, 0.99, 1e-8, 0, 2}},
+                  kAdam8bitStep, {x, x, x, x, scale, scale});
+}
+// By less than a tile, of which there are three.
+void move_upwards() {
+  constexpr int64_t kBytes = 3 * (16 << 10), kFar = 1600;
+  std::vector<uint32_t> memory((kBytes + kFar) / 4), words(kMoveProgressBytes / 4);
+  MoveProgress progress{words.data()};
+  ptx::GlobalMemory global;
+  global.add(memory.data(), kBytes + kFar, true, "memory");
+  global.add(words.data(), static_cast<int64_t>(kMoveProgressBytes), true, "progress");
+  global.watch_races();
+  const ptx::GlobalScope scope(global);
+  move_on_gpu(memory.data() + kFar / 4, memory.data(), kBytes, progress, nullptr);
 }
 // Along a column, so that each element's place is computed by divisions.
 void add_columns() {
@@ -67,7 +103,13 @@ const Target kAttendLong{"attention_tensor_cores_cuda", "forward_kernelIfLi128EL
                          attend_long};
 const Target kSoften{"softmax_cuda", "14softmax_kernelILi256ELb0E", soften};
 const Target kNormalise{"layer_norm_cuda", "forward", normalise};
-const Target kDraw{"random_cuda", "normal_kernel", draw};
+const Target kAttendBackwards{"attention_tensor_cores_grad_cuda", "key_grad_kernelIfLi64ELb0E",
+                              attend_backwards};
+const Target kDrop{"attention_materialised_cuda", "drop_kernel", attend_with_dropout};
+const Target kNormaliseAndAdd{"batch_norm_cuda", "residual_kernelILi4EfE", normalise_and_add};
+const Target kUpdateIn8Bits{"compact_cuda", "compact_stepINS_11CompactKindINS_8AdamRuleEfLb0",
+                            update_in_8_bits};
+const Target kMove{"move_cuda", "move_words", move_upwards};
 const Target kAddAny{"arithmetic_cuda", "Add", add};
 const Target kAddVectors{"arithmetic_cuda", "Add", add_vectors};
 const Target kAddLastVector{"arithmetic_cuda", "apply_kernelILi4ELb1ENS0_6AssignINS_3Add", add};
@@ -85,8 +127,9 @@ struct Mutation {
 };
 
 // Without the kernel's barrier `number`.
-Mutation no_barrier(const char* what, const Target& target, int number) {
-  return {what, target, "bar.sync", number, "bar.sync", "// $&", Check::kRace};
+Mutation no_barrier(const char* what, const Target& target, int number,
+                    Check caught = Check::kRace) {
+  return {what, target, "bar.sync", number, "bar.sync", "// $&", caught};
 }
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest calls it
@@ -149,7 +192,19 @@ const Mutation kMutations[] = {
      Check::kLaunchShape},
     {"a loop that does not end", kSoften, "setp.lt.s64", 0, "lt(.s64\\s+%p\\d+).*;",
      "eq$1, 0, 0;", Check::kEndless},
-    {"a local variable's neighbour", kDraw, "st.local", 0, "\\]", "+4096]",
+    no_barrier("no barrier after the tile's number", kMove, 0),
+    no_barrier("a tile's mark before all of it is read", kMove, 1, Check::kGlobalRace),
+    no_barrier("no barrier after the wait for others' marks", kMove, 2, Check::kGlobalRace),
+    {"no fence before a tile's mark", kMove, "membar.gl", 1, "membar", "// $&",
+     Check::kGlobalRace},
+    {"no fence after the others' marks", kMove, "membar.gl", 2, "membar", "// $&",
+     Check::kGlobalRace},
+    no_barrier("no barrier before the next queries", kAttendBackwards, 3),
+    {"a vector behind the last elements", kNormaliseAndAdd, "setp.ge.s64", 2, "ge", "gt",
+     Check::kGlobalBounds},
+    {"the scale of the next block's means", kUpdateIn8Bits, "st.global.u32", 0, "\\]", "+4]",
+     Check::kGlobalBounds},
+    {"a local variable's neighbour", kDrop, "st.local", 0, "\\]", "+4096]",
      Check::kLocalBounds},
     {"an extent of zero", kAddColumns, "div.u32", 0, ", %r\\d+;", ", 0;", Check::kDivision},
     {"a kernel that stops itself", kSoften, "bar.sync", 0, "bar.sync", "trap; $&",

@@ -256,6 +256,7 @@ TEST_F(ReachTest, BlocksMoveOverThemselves) {
       ptx::GlobalMemory global;
       global.add(memory.data(), kBytes + far, true, "memory");
       global.add(words.data(), static_cast<int64_t>(kMoveProgressBytes), true, "progress");
+      global.watch_races();
       const ptx::GlobalScope scope(global);
       (void)read_by_moves();
       move(memory, [&](std::byte* to, std::byte* from) {

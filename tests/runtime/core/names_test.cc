@@ -74,7 +74,9 @@ TEST(Names, MisuseSaysInWhichModule) {
 TEST(Listed, ControlCharactersArePrintedAsEscapes) {
   EXPECT_EQ(printable("conv1.weight"), "conv1.weight");
   EXPECT_EQ(printable("a\nb\x1b[31m\x7f"), "a\\nb\\x1b[31m\\x7f");
-  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\\x9b31m");        // CSI as one character
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\x9b31m");                                         // CSI as one character
   EXPECT_EQ(printable("\xc3\xa9\xc2\xa0"), "\xc3\xa9\xc2\xa0");  // e acute, no-break space
   EXPECT_EQ(printable("\xc2"), "\xc2");
 }

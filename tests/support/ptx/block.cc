@@ -7,6 +7,8 @@
 #include <sstream>
 #include <utility>
 
+#include "tests/support/ptx/instructions.h"
+
 namespace tidemark::ptx {
 namespace {
 
@@ -81,6 +83,7 @@ Block::Block(const Kernel& kernel, const Extents& grid, const Extents& threads,
       copies_(shared_, static_cast<int>(threads.count())),
       local_(static_cast<size_t>(kernel.local_bytes * threads.count())) {
   const auto count = static_cast<int>(threads.count());
+  if (global.races_watched()) races_.emplace(count);
   for (int warp = 0; warp * kLanes < count; ++warp) {
     warps_.push_back(std::make_unique<Warp>(*this, kernel, warp, count));
   }
@@ -90,6 +93,7 @@ void Block::run(int64_t index) {
   index_ = index;
   steps_ = 0;
   shared_.begin_block();
+  if (races_) races_->begin_block(index);
   for (const auto& warp : warps_) warp->begin();
   for (bool forwards = true;; forwards = !forwards) {
     bool waiting = false, exited = false;
@@ -105,6 +109,7 @@ void Block::run(int64_t index) {
            "some threads of the block wait at a barrier, others have exited");
     }
     shared_.barrier();
+    if (races_) races_->barrier();
     for (const auto& warp : warps_) warp->release();
   }
   require_finished_copies();
@@ -154,7 +159,30 @@ std::byte* Block::access_global(const Step& step, int lane, uint64_t address, in
                   hexadecimal(address) + ", " + global_.nearest(address));
   }
   (write ? counts_.written : counts_.read) += bytes;
+  if (races_) watch_global(step, lane, address, bytes, write);
   return reinterpret_cast<std::byte*>(address);
+}
+
+void Block::watch_global(const Step& step, int lane, uint64_t address, int64_t bytes,
+                         bool write) {
+  const Execute execute = step.instruction.execute;
+  if (execute == execute_atom || execute == execute_red) return;
+  const int thread = step.thread(lane);
+  if (step.has(Modifier::k_volatile) || step.has(Modifier::k_relaxed)) {
+    return write ? races_->store_mark(address, thread) : races_->load_mark(address, thread);
+  }
+  const auto other =
+      write ? races_->write(address, bytes, thread) : races_->read(address, bytes, thread);
+  if (other) {
+    step.fail(Check::kGlobalRace, lane,
+              hexadecimal(address) + ", " + global_.nearest(address) + ": used by thread " +
+                  std::to_string(other->thread) + " of block " + std::to_string(other->block) +
+                  ", and nothing orders the two");
+  }
+}
+
+void Block::fence(int thread) {
+  if (races_) races_->fence(thread);
 }
 
 std::byte* Block::access_shared(const Step& step, int lane, uint64_t address, int64_t bytes,

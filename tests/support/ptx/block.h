@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "tests/support/ptx/async_copies.h"
 #include "tests/support/ptx/global_memory.h"
+#include "tests/support/ptx/global_races.h"
 #include "tests/support/ptx/kernel.h"
 #include "tests/support/ptx/shared_memory.h"
 #include "tests/support/ptx/warp.h"
@@ -50,6 +52,8 @@ class Block {
   uint64_t special(Special special, int warp, int lane) const;
   SharedMemory& shared() { return shared_; }
   AsyncCopies& copies() { return copies_; }
+  // The thread has executed a fence that other blocks respect.
+  void fence(int thread);
   void count_step();
   // Adds an instruction that these lanes execute to counts().
   void count(const Instruction& instruction, LaneMask active);
@@ -62,12 +66,14 @@ class Block {
                            bool write);
   std::byte* access_global(const Step& step, int lane, uint64_t address, int64_t bytes,
                            bool write);
+  void watch_global(const Step& step, int lane, uint64_t address, int64_t bytes, bool write);
   void require_finished_copies() const;
 
   const Kernel& kernel_;
   const Extents grid_, threads_;
   const std::vector<std::byte> parameters_;
   const GlobalMemory& global_;
+  std::optional<GlobalRaces> races_;  // if `global` asks for it
   SharedMemory shared_;
   AsyncCopies copies_;
   std::vector<std::byte> local_;

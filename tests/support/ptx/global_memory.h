@@ -19,6 +19,10 @@ class GlobalMemory {
   // of them allows it.
   void add(const void* begin, int64_t bytes, bool writable, std::string name);
 
+  // Launches look for races in it (global_races.h), which takes time and memory for each byte.
+  void watch_races() { races_watched_ = true; }
+  bool races_watched() const { return races_watched_; }
+
   // Why the access is forbidden, or nothing.
   std::optional<Check> check(uint64_t address, int64_t bytes, bool write) const;
   // The range nearest to an address, for messages.
@@ -26,6 +30,7 @@ class GlobalMemory {
 
  private:
   std::vector<GlobalRange> ranges_;
+  bool races_watched_ = false;
   mutable size_t last_ = 0;  // neighbouring accesses are mostly to the same range
 };
 

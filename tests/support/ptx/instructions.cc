@@ -54,8 +54,8 @@ const Opcode kOpcodes[] = {
     {"cvt", execute_cvt, 1, "rn rz rm rp rni rzi rmi rpi rna sat"},
     {"cvta", execute_cvta, 1, "to"},
     {"trap", execute_trap, 0, ""},
+    {"membar", execute_membar, 0, "gl cta sys"},
     // Launches end in order, so nothing is left for these to do.
-    {"membar", execute_nothing, 0, "gl cta sys"},
     {"griddepcontrol.wait", execute_nothing, 0, ""},
     {"griddepcontrol.launch_dependents", execute_nothing, 0, ""},
 

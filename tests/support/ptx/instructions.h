@@ -59,6 +59,7 @@ void execute_ld(const Step&);
 void execute_st(const Step&);
 void execute_atom(const Step&);
 void execute_red(const Step&);
+void execute_membar(const Step&);
 void execute_cp_async(const Step&);
 void execute_cp_async_commit_group(const Step&);
 void execute_cp_async_wait_group(const Step&);

@@ -90,6 +90,11 @@ void execute_st(const Step& s) {
 void execute_atom(const Step& s) { update(s); }
 void execute_red(const Step& s) { update(s); }
 
+void execute_membar(const Step& s) {
+  if (s.has(Modifier::k_cta)) return;
+  for_lanes(s.mask, [&](int lane) { s.block.fence(s.thread(lane)); });
+}
+
 void execute_cp_async(const Step& s) {
   for_lanes(s.mask, [&](int lane) {
     const uint64_t from = s.in(1)[lane] + static_cast<uint64_t>(s.instruction.second_offset);

@@ -8,6 +8,7 @@ const char* name_of(Check check) {
     case Check::kUnwrittenShared: return "unwritten shared memory";
     case Check::kCopy: return "asynchronous copy";
     case Check::kSharedBounds: return "shared memory bounds";
+    case Check::kGlobalRace: return "race in global memory";
     case Check::kGlobalBounds: return "global memory bounds";
     case Check::kReadOnly: return "read-only memory";
     case Check::kLocalBounds: return "local memory bounds";

@@ -15,6 +15,7 @@ enum class Check : uint8_t {
   kCopy,             // the bytes of an asynchronous copy are used, or its thread ends, before
                      // the thread has waited for it; or it is to read more than it copies
   kSharedBounds,
+  kGlobalRace,    // as kRace in global memory, or between blocks (global_races.h)
   kGlobalBounds,  // outside every live allocation
   kReadOnly,      // a write to an allocation that may only be read
   kLocalBounds,

@@ -7,9 +7,9 @@
 // - chen: every floor(sqrt(n))-th of n places (section 3).
 // - chen-budget: algorithm 3. Values add up until they exceed b, then the next place is a cut.
 //   Its search over b is exhaustive here: the schedule that takes least time within the budget.
-// Values that may not be computed again stay too. A node takes its first possible variant, one in
-// place only if all are; a rider that such variants read shares the fate of its node. A required
-// rider that nothing reads later runs once.
+// Values that may not be computed again stay too. A node takes its first possible variant, one
+// in place only if all are; a rider that such variants read shares the fate of its node. A
+// required rider that nothing reads later runs once.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -17,13 +17,15 @@ struct PlannedRun {
 };
 
 struct DecodedRuns {
-  Schedule schedule{};  // the least memory for these runs in this order; the validator's figures
+  Schedule
+      schedule{};  // the least memory for these runs in this order; the validator's figures
   std::string fault{};  // the rule of the problem that the runs break; empty: none
 };
 
 DecodedRuns decode_runs(const Problem& problem, const std::vector<PlannedRun>& runs);
 
-// The schedule alone. Runs that break a rule of the problem are an internal error, which throws.
+// The schedule alone. Runs that break a rule of the problem are an internal error, which
+// throws.
 Schedule schedule_runs(const Problem& problem, const std::vector<PlannedRun>& runs);
 
 }  // namespace tidemark::planner::remat

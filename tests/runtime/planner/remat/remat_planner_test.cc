@@ -27,8 +27,8 @@ RematOptions counted(int64_t nodes, uint64_t seed = 1) {
 TEST(RematProblem, NodesThatNothingNeedsAreKnown) {
   Problem problem;
   problem.base_time = 1;
-  problem.nodes = {make_node(1, 1, {}), make_node(1, 1, {0}), make_node(1, 1, {}),
-                   make_node(1, 1, {2}), make_node(1, 1, {}), make_node(1, 1, {1})};
+  problem.nodes = {make_node(1, 1, {}),  make_node(1, 1, {0}), make_node(1, 1, {}),
+                   make_node(1, 1, {2}), make_node(1, 1, {}),  make_node(1, 1, {1})};
   problem.nodes[1].variants.push_back(make_node(1, 1, {2}).variants[0]);
   problem.nodes[4].rider_of = 3;
   EXPECT_EQ(unneeded_nodes(problem), (std::vector<NodeId>{3, 4}));
