@@ -328,9 +328,11 @@ std::string to_json(const RunReport& report) {
       plan["reordered"] = followed->reordered;
       plan["releases"] = followed->releases;
       plan["seconds"] = followed->seconds;
-      if (followed->time_bound > Nanos(0)) {
+      if (followed->ample_time > Nanos(0) && followed->time > Nanos(0)) {
         plan["ample_ms"] = to_ms(followed->ample_time);
         plan["ms"] = to_ms(followed->time);
+      }
+      if (followed->time_bound > Nanos(0)) {
         plan["bound_ms"] = to_ms(followed->time_bound);
         plan["any_order_bound_ms"] = to_ms(followed->any_order_bound);
       }
@@ -439,7 +441,7 @@ std::string result_table(const RunReport& report) {
       text += fmt::format("              no plan fits in less than {}\n",
                           format_bytes(report.minimum->budget));
     }
-    if (plan.time_bound > Nanos(0)) {
+    if (plan.ample_time > Nanos(0) && plan.time > Nanos(0)) {
       const auto above = [&](Nanos time) {
         return 100 * (static_cast<double>(time.count()) /
                           static_cast<double>(plan.ample_time.count()) -
@@ -447,7 +449,8 @@ std::string result_table(const RunReport& report) {
       };
       text += fmt::format("              {:.1f} % over the step without a limit, as modelled",
                           above(plan.time));
-      // Rounded down, as they are bounds. That nothing takes less than no time goes unsaid.
+      // Rounded down, as they are bounds. That nothing takes less than no time goes unsaid, and
+      // so do bounds that have not been computed, which are 0.
       const auto at_least = [&](Nanos time) { return std::floor(10 * above(time)) / 10; };
       const double bound = at_least(plan.time_bound), any = at_least(plan.any_order_bound);
       if (any > 0) text += fmt::format("; no plan can be below {:.1f} %", any);

@@ -36,7 +36,7 @@ struct PlanSummary {
     double seconds = 0;     // to plan
     // Expected step times: in ample space, by the plan, and the bounds for its order and for
     // any. 0: not computed, because the plan releases nothing or leaves a part of the releases
-    // to the policy.
+    // to the policy; a bound also if the run ended before it was known.
     Nanos ample_time{0}, time{0}, time_bound{0}, any_order_bound{0};
     // Hashes of its inputs (step, costs, limits, work), and of the schedule.
     uint64_t made_from = 0, schedule = 0;

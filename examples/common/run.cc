@@ -427,7 +427,10 @@ bool train(const RunFlags& flags, const SessionOptions& options, const Job& job,
       done = run_steps(job, *training, session, interrupt, progress, board, report);
       shown = nullptr;
     }
-    if (session.planner()) report.plan = plan_summary(session);
+    if (session.planner()) {
+      if (!interrupt.requested()) session.planner()->compute_bounds();
+      report.plan = plan_summary(session);
+    }
     Attempts attempt;
     attempt([&] { training->stop(done); });
     attempt([&] { save_costs(flags, session); });

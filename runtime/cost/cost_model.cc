@@ -56,6 +56,10 @@ CostKey CostModel::key(uint64_t signature_hash, const OpCost& cost, std::string_
   return found->second;
 }
 
+uint64_t CostModel::signature(CostKey key) const {
+  return key != 0 && is_current(key) ? entries_[key - first_key_ + 1].signature : 0;
+}
+
 void CostModel::use(std::shared_ptr<const CostTable> table) {
   TIDEMARK_CHECK(size() == 0, "a cost table is set before the first cost is looked up");
   given_ = std::move(table);

@@ -66,6 +66,9 @@ class CostModel {
     return is_current(key) ? entries_[key - first_key_ + 1].time : floor_of(key);
   }
   bool is_current(CostKey key) const { return key >= first_key_; }
+  // What the key was made from. Keys count up in order of first use; signatures are the same in
+  // every process. 0 for a key from before forget().
+  uint64_t signature(CostKey key) const;
   // False for a key from before forget().
   bool is_measured(CostKey key) const {
     return is_current(key) && entries_[key - first_key_ + 1].was_measured;

@@ -16,11 +16,42 @@ bool may_overwrite_the_same(const StepTrace::Op& op, const Recipe& call) {
   return true;
 }
 
-bool same_call(const StepTrace::Op& op, const Recipe& call) {
-  return op.kind == StepTrace::Kind::kCall && op.signature == call_signature(call) &&
+bool same_call(const StepTrace::Op& op, const Recipe& call, const CostModel& costs) {
+  return op.kind == StepTrace::Kind::kCall && op.signature == costs.signature(call.cost_key) &&
          op.inputs.size() == call.inputs.size() && op.outputs.size() == call.outputs.size() &&
          op.workspace == align_up(call.workspace) && op.name == call.name() &&
          may_overwrite_the_same(op, call);
+}
+
+// How a call that has the name of the planned one differs from it.
+std::string difference(const StepTrace& trace, const StepTrace::Op& op, const Recipe& call,
+                       const CostModel& costs) {
+  const auto other = [](const char* what, const std::string& is, const std::string& planned) {
+    return std::string(what) + " " + is + " instead of " + planned;
+  };
+  const auto other_count = [&](const char* what, size_t is, size_t planned) {
+    return other(what, std::to_string(is), std::to_string(planned));
+  };
+  if (op.inputs.size() != call.inputs.size())
+    return other_count("its number of inputs is", call.inputs.size(), op.inputs.size());
+  if (op.outputs.size() != call.outputs.size())
+    return other_count("its number of outputs is", call.outputs.size(), op.outputs.size());
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const Bytes is = call.inputs[i].storage->size(),
+                planned = trace.storages[op.inputs[i].storage].size;
+    if (is != planned) return other("an input takes", format_bytes(is), format_bytes(planned));
+  }
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    const Bytes is = call.outputs[i].storage->size(),
+                planned = trace.storages[op.outputs[i]].size;
+    if (is != planned) return other("an output takes", format_bytes(is), format_bytes(planned));
+  }
+  const Bytes workspace = align_up(call.workspace);
+  if (workspace != op.workspace)
+    return other("its workspace takes", format_bytes(workspace), format_bytes(op.workspace));
+  if (op.signature != costs.signature(call.cost_key)) return "its shapes or attributes differ";
+  if (!may_overwrite_the_same(op, call)) return "it may run in place on other inputs";
+  return "it uses other tensors, or one is still held that had been dropped before it";
 }
 
 }  // namespace
@@ -43,9 +74,9 @@ bool Executor::applies(const BoundSchedule& bound, const Residency& residency) {
   return foreign == expected;
 }
 
-bool Executor::begins_with(const StepTrace& trace, const Recipe& call) {
+bool Executor::begins_with(const StepTrace& trace, const Recipe& call, const CostModel& costs) {
   const StepTrace::Op& op = trace.ops.front();
-  if (!same_call(op, call)) return false;
+  if (!same_call(op, call, costs)) return false;
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (trace.storages[op.inputs[i].storage].size != call.inputs[i].storage->size())
       return false;
@@ -203,7 +234,7 @@ void Executor::keep_for_later_runs(uint32_t number) {
 // Assigns numbers to the storages as it compares them.
 bool Executor::matches(const Recipe& call) {
   const StepTrace::Op* op = expected(StepTrace::Kind::kCall);
-  if (!op || !same_call(*op, call)) return false;
+  if (!op || !same_call(*op, call, residency_.view().costs())) return false;
   for (size_t i = 0; i < op->inputs.size(); ++i) {
     const Recipe::Input& input = call.inputs[i];
     const StepTrace::Input& traced = op->inputs[i];
@@ -223,9 +254,19 @@ bool Executor::matches(const Recipe& call) {
   return true;
 }
 
+std::string Executor::unexpected(const Recipe& call) const {
+  if (!followed()) return "";
+  const std::string name = std::string("[") + call.label() + "]";
+  const StepTrace::Op* op = issued_ < trace_.ops.size() ? &trace_.ops[issued_] : nullptr;
+  if (!op || op->kind != StepTrace::Kind::kCall || op->label() != call.label())
+    return name + " was not expected" + but_expected();
+  return name + " is not the planned call of this name: " +
+         difference(trace_, *op, call, residency_.view().costs());
+}
+
 void Executor::call(const IntrusivePtr<Recipe>& call) {
   if (!matches(*call)) {
-    leave(std::string("[") + call->label() + "] was not expected");
+    leave(unexpected(*call));
     residency_.execute(call);
     return;
   }
@@ -254,7 +295,8 @@ void Executor::upload(Storage& storage, const void* from,
   const StepTrace::Op* traced = expected(StepTrace::Kind::kUpload);
   if (!traced || trace_.storages[traced->outputs.front()].size != storage.size() ||
       !bind(storage, traced->outputs.front())) {
-    leave("an upload of " + format_bytes(storage.size()) + " was not expected");
+    leave("an upload of " + format_bytes(storage.size()) + " was not expected" +
+          but_expected());
     residency_.upload(storage, from, std::move(keep_alive));
     return;
   }
@@ -276,7 +318,7 @@ void Executor::upload(Storage& storage, const void* from,
 void Executor::read(Storage& storage) {
   const StepTrace::Op* op = expected(StepTrace::Kind::kRead);
   if (!op || !bind(storage, op->inputs.front().storage)) {
-    leave("a read of [" + std::string(storage.name) + "] was not expected");
+    leave("a read of [" + std::string(storage.name) + "] was not expected" + but_expected());
     return;
   }
   // Stops at the read: later instructions may release the storage before the program has read
@@ -468,13 +510,14 @@ std::optional<Offset> Executor::place_of(const Instruction& instruction) const {
 // --- leaving the schedule ---
 
 void Executor::leave(const std::string& why) {
-  if (followed()) {
-    mismatch_ = "operator " + std::to_string(issued_) + ": " + why;
-    mismatch_ += issued_ < trace_.ops.size()
-                     ? ", but [" + std::string(trace_.ops[issued_].label()) + "]"
-                     : ", but the end of the step";
-  }
+  if (followed()) mismatch_ = "operator " + std::to_string(issued_) + ": " + why;
   run_deferred_in_program_order();
+}
+
+std::string Executor::but_expected() const {
+  return issued_ < trace_.ops.size()
+             ? ", but [" + std::string(trace_.ops[issued_].label()) + "]"
+             : ", but the end of the step";
 }
 
 void Executor::leave_for_memory(const std::string& why) {
@@ -506,7 +549,7 @@ void Executor::let_all_go() {
 
 void Executor::end_step() {
   if (followed() && issued_ < trace_.ops.size()) {
-    leave("the step ended");
+    leave("the end of the step was not expected" + but_expected());
   } else if (followed() && !released_as_traced()) {
     mismatch_ = "a tensor is still held after the step's end";
     run_deferred_in_program_order();

@@ -48,7 +48,7 @@ class Executor {
   // Whether the storages in use match the schedule's initial ones.
   static bool applies(const BoundSchedule& bound, const Residency& residency);
   // Whether a step that begins with this call, upload or read could be the scheduled one.
-  static bool begins_with(const StepTrace& trace, const Recipe& call);
+  static bool begins_with(const StepTrace& trace, const Recipe& call, const CostModel& costs);
   static bool begins_with(const StepTrace& trace, StepTrace::Kind kind, const Storage& storage);
 
   // Moves the storages in use to their initial offsets. REQUIRES: applies().
@@ -102,6 +102,7 @@ class Executor {
   bool released_as_traced() const;
   bool bind(Storage& storage, uint32_t number);
   bool matches(const Recipe& call);
+  std::string unexpected(const Recipe& call) const;
 
   // Whether `op` is the next of the program's operators.
   bool is_next(uint32_t op) const;
@@ -123,6 +124,7 @@ class Executor {
   Storage* find(uint32_t storage) const { return numbering_.find(storage); }
 
   void leave(const std::string& why);
+  std::string but_expected() const;
   void leave_for_memory(const std::string& why);
   void run_deferred_in_program_order();
 

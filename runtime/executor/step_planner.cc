@@ -11,6 +11,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/core/log.h"
 #include "runtime/core/processors.h"
+#include "runtime/planner/bounds/time_bound.h"
 #include "runtime/planner/recorded_schedule.h"
 #include "runtime/planner/reordered_trace.h"
 #include "runtime/schedule/fingerprint.h"
@@ -120,7 +121,7 @@ void StepPlanner::before_recording() {
 }
 
 void StepPlanner::call(const IntrusivePtr<Recipe>& call) {
-  choose([&](const StepTrace& trace) { return Executor::begins_with(trace, *call); });
+  choose([&](const StepTrace& trace) { return Executor::begins_with(trace, *call, costs_); });
   if (mode_ == Mode::kFollow) {
     executor_->call(call);
     return;
@@ -259,7 +260,7 @@ void StepPlanner::followed(const StepStats& stats) {
     ++counts_.planned_steps;
     program.failures = 0;
     judge(program, stats.modelled);
-    produce_bounds(program);
+    if (options_.background) produce_bounds(program);
     return;
   }
   ++counts_.mismatches;
@@ -391,6 +392,9 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
         produced.seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         produced.made_from = fingerprint(step.trace, step.limits, step.foreign, step.work);
+        if (produced.schedule && by == Producer::kReleases) {
+          produced.schedule->ample_time = planner::ample_time(step.trace, step.fastest);
+        }
         if (produced.schedule && before_use) {
           before_use(simulate(step.trace, step.limits, *produced.schedule).tier_peak, stop);
         }
@@ -540,6 +544,13 @@ void StepPlanner::settle(Program& program) {
   program.schedule = std::move(program.best);
   current_ = program.schedule;
   if (!program.schedule) refused_.insert(program.signature);
+}
+
+void StepPlanner::compute_bounds() {
+  if (options_.background) return;
+  for (const auto& program : programs_) {
+    if (program->schedule && program->schedule == current_) produce_bounds(*program);
+  }
 }
 
 // After all searches for the program, so that none of its schedules waits for it.

@@ -58,8 +58,9 @@ struct PlanOptions {
   // The maximum work of a search, in simulated calls; longer steps justify more. 0: the only
   // limit is planner::kThorough.
   int64_t effort = 0;
-  // After the searches, computes lower bounds for the time of a schedule that they found
-  // (Schedule::time_bound), which takes about a second for a thousand operators.
+  // Computes lower bounds for the time of a schedule that the searches found
+  // (Schedule::time_bound), which takes seconds to minutes: in the background after the
+  // searches, else in compute_bounds(), as steps do not wait for bounds.
   bool time_bound = false;
   // Off: a step that releases nothing under the policy is not planned.
   bool where_it_fits = true;
@@ -122,6 +123,9 @@ class StepPlanner final : public StorageListener {
   bool planning() const { return producing_.valid(); }
   // Waits for the producer.
   void finish_planning();
+  // Computes the bounds of current() (PlanOptions::time_bound), which takes seconds to minutes.
+  // Does nothing in the background, where they are computed beside the steps.
+  void compute_bounds();
   // Called before the issuing thread waits for a producer; may not use the session.
   void on_planning(std::function<void()> callback) { on_planning_ = std::move(callback); }
   // Whether the last step followed a schedule from beginning to end.

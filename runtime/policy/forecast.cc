@@ -81,7 +81,7 @@ void Forecast::turn_to(size_t program) {
 
 void Forecast::record(const Recipe& recipe, Nanos cost) {
   if (!in_step_) return;
-  recorder_.call(recipe, cost);
+  recorder_.call(recipe, recipe.cost_key, cost);
   const StepTrace::Op& call = recorder_.trace().ops.back();
   time_ += call.cost;
   if (calls_++ == 0) {

@@ -12,8 +12,6 @@ std::string_view if_other(const char* name, const char* anyway) {
 
 }  // namespace
 
-uint64_t call_signature(const Recipe& call) { return call.cost_key; }
-
 void StepRecorder::begin_step() {
   numbering_.begin_step();
   trace_ = {};
@@ -36,11 +34,11 @@ uint32_t StepRecorder::number(Storage& storage, bool at_start) {
   return numbering_.number(storage);
 }
 
-void StepRecorder::call(const Recipe& call, Nanos cost) {
+void StepRecorder::call(const Recipe& call, uint64_t signature, Nanos cost) {
   StepTrace::Op op;
   op.name = call.name();
   op.call = if_other(call.label(), call.name());
-  op.signature = call_signature(call);
+  op.signature = signature;
   op.workspace = align_up(call.workspace);
   op.cost = cost;
   op.inputs.reserve(call.inputs.size());

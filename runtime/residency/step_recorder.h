@@ -83,15 +83,13 @@ class StepNumbering {
   std::vector<Storage*> storages_;
 };
 
-// Hash of the call without its operands.
-uint64_t call_signature(const Recipe& call);
-
 class StepRecorder {
  public:
   void begin_step();
-  void call(const Recipe& call, Nanos cost);
+  // `signature`: as StepTrace::Op::signature, at least within the recorded steps.
+  void call(const Recipe& call, uint64_t signature, Nanos cost);
   void call(const Recipe& recipe, const CostModel& costs) {
-    call(recipe, costs.time(recipe.cost_key));
+    call(recipe, costs.signature(recipe.cost_key), costs.time(recipe.cost_key));
   }
   void upload(Storage& storage);
   void read(Storage& storage);

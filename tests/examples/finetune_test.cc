@@ -172,6 +172,18 @@ TEST_F(FinetuneTest, SameBitsWhateverTheMemory) {
   }
 }
 
+// A run loads weights before it trains, by operators that no step has; the simulator does not.
+TEST_F(FinetuneTest, FollowsAScheduleOfTheSimulator) {
+  const std::string usual = "--seq-length 48 --batch 1 --budget 50% ";
+  const std::string file = path("schedule.json");
+  const Result made = train(usual + "--steps 8 --device sim:host --save-schedule " + file);
+  ASSERT_EQ(made.code, 0) << made.error;
+  const Result run = train(usual + "--steps 5 --schedule " + file);
+  ASSERT_EQ(run.code, 0) << run.error;
+  EXPECT_THAT(run.error, HasSubstr("steps now follow the given plan"));
+  EXPECT_GT(run.json.at("plan").at("steps"), 0);
+}
+
 // As many labels count in each micro-batch as the data have there, and each counts once.
 TEST_F(FinetuneTest, AccumulationWeighsByTokens) {
   const Result whole = train("--no-packing"), parts = train("--no-packing --accumulate 4");

@@ -126,6 +126,22 @@ TEST(Report, ABoundThatSaysNothingIsLeftOut) {
               ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled\n"));
 }
 
+TEST(Report, WhatAPlanCostsIsSaidWithoutBounds) {
+  RunReport report = sample();
+  PlanSummary::Followed& plan = report.plan.emplace().followed.emplace();
+  plan.releases = true;
+  plan.time = Nanos(112'340);
+  EXPECT_THAT(result_table(report), ::testing::Not(::testing::HasSubstr("without a limit")));
+  EXPECT_FALSE(Json::parse(to_json(report)).at("plan").contains("ample_ms"));
+  plan.ample_time = Nanos(100'000);
+  EXPECT_THAT(result_table(report),
+              ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled\n"));
+  const Json json = Json::parse(to_json(report)).at("plan");
+  EXPECT_DOUBLE_EQ(json.at("ample_ms").get<double>(), 0.1);
+  EXPECT_DOUBLE_EQ(json.at("ms").get<double>(), 0.11234);
+  EXPECT_FALSE(json.contains("bound_ms"));
+}
+
 TEST(Report, APlanWithReleasesStatesTheLeastMemoryOfAny) {
   RunReport report = sample();
   report.plan.emplace().followed.emplace().releases = true;

@@ -20,7 +20,18 @@ double added_by(const StepProgram& step, const TimeBoundOptions& options) {
   return step.wait() + best_bound(step.program(), limits).bound;
 }
 
+// `ample` of the step, in milliseconds.
+double ample_of(const IdleGaps& step, const PlanLimits& limits) {
+  return step.total() + step.upload_wait(limits.in_bandwidth / 1e3, step.calls());
+}
+
+Nanos nanos(double ms) { return Nanos(static_cast<int64_t>(ms * 1e6)); }
+
 }  // namespace
+
+Nanos ample_time(const StepTrace& trace, const PlanLimits& limits) {
+  return trace.ops.empty() ? Nanos(0) : nanos(ample_of(IdleGaps(trace), limits));
+}
 
 std::optional<StepTimes> time_bound(const StepTrace& trace, const PlanLimits& limits,
                                     const TimeBoundOptions& options) {
@@ -28,14 +39,13 @@ std::optional<StepTimes> time_bound(const StepTrace& trace, const PlanLimits& li
   const IdleGaps step(trace);
   const int64_t budget = limits.space.count();
   if (step.most_used() > budget) return std::nullopt;
-  double added = step.upload_wait(limits.in_bandwidth / 1e3, step.calls());
-  const double ample = step.total() + added;
+  const double ample = ample_of(step, limits);
+  double added = ample - step.total();
   for (const uint32_t most : options.looked_at) {
     const std::vector<uint32_t> fullest = step.fullest(budget, most);
     if (fullest.empty()) continue;
     added = std::max(added, added_by(StepProgram(step, limits, fullest), options));
   }
-  const auto nanos = [](double ms) { return Nanos(static_cast<int64_t>(ms * 1e6)); };
   // Rounding errors of the sums above are far below this share.
   return StepTimes{nanos(ample),
                    std::max(nanos(ample), nanos((step.total() + added) * (1 - 1e-9)))};

@@ -87,6 +87,9 @@ struct StepTimes {
   Nanos least{0};  // the bound; never below `ample`
 };
 
+// StepTimes::ample alone, at once.
+Nanos ample_time(const StepTrace& trace, const PlanLimits& limits);
+
 // None: no schedule fits, because a call alone needs more than the budget.
 std::optional<StepTimes> time_bound(const StepTrace& trace, const PlanLimits& limits,
                                     const TimeBoundOptions& options = {});

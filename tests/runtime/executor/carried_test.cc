@@ -187,7 +187,7 @@ InitialStorages recorded(Scene& scene, const std::vector<Handle>& inputs) {
   for (const Handle& input : inputs) call.inputs.push_back({input.ptr(), 0, false});
   StepRecorder recorder;
   recorder.begin_step();
-  recorder.call(call, Nanos(1));
+  recorder.call(call, /*signature=*/1, Nanos(1));
   const StepTrace trace = recorder.end_step();
   initial.number(trace, recorder);
   return initial;
@@ -245,7 +245,7 @@ TEST(InitialStorages, SayWhatHasComeUnseen) {
   call.inputs.push_back({late.ptr(), 0, false});
   StepRecorder recorder;
   recorder.begin_step();
-  recorder.call(call, Nanos(1));
+  recorder.call(call, /*signature=*/1, Nanos(1));
   const StepTrace trace = recorder.end_step();
   initial.number(trace, recorder);
   EXPECT_NE(initial.why_not().find("no call of the step made it"), std::string::npos);

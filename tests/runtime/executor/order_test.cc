@@ -117,6 +117,26 @@ TEST(Plans, AreToldByTheirFingerprints) {
 }
 
 // The order planner's work counts together with what the runtime examines.
+// A schedule saved in one session is followed in another that ran other operators first.
+TEST(Plans, AStepIsTheSameWhateverRanBefore) {
+  Training first, second;
+  first.session().plan_steps(quiet());
+  for (int i = 0; i < 4; ++i) first.step();
+  const BoundSchedule* saved = first.session().planner()->current();
+  ASSERT_TRUE(saved);
+
+  for (const int64_t size : {5, 6, 2}) second.scene().call({second.weights().front()}, size);
+  PlanOptions given = quiet();
+  given.producer = [&](const StepTrace& trace, const PlanLimits&, const std::vector<Bytes>&) {
+    EXPECT_TRUE(same_program(saved->trace, trace));
+    EXPECT_EQ(signature_of(saved->trace), signature_of(trace));
+    return saved->schedule;
+  };
+  second.session().plan_steps(std::move(given));
+  for (int i = 0; i < 4; ++i) second.step();
+  EXPECT_EQ(second.session().planner()->counts().planned_steps, 2);
+}
+
 TEST(Plans, TheWorkOfAnOrderIsCounted) {
   const auto examined = [](bool plans) {
     Training training;
@@ -245,6 +265,48 @@ TEST(Plans, AStepThatDiffersIsFinishedAndNothingIsLost) {
     EXPECT_EQ(training.session().planner()->counts().plans, 1);
     // Steps 2, 5, 6 and 7 are planned; 3 differs, and 4 is recorded.
     EXPECT_EQ(training.session().planner()->counts().planned_steps, 4);
+  }
+}
+
+TEST(Plans, AMismatchSaysHowACallOfTheSameNameDiffers) {
+  using Odd = std::function<Handle(Scene&, const Handle& x, const Handle& w)>;
+  const auto said_of = [](const Odd& odd) {
+    Scene scene;
+    const Handle w = scene.data(4, Category::kParameter);
+    std::vector<std::string> said{""};
+    scene.session().plan_steps(quiet(&said));
+    for (int i = 0; i < 4; ++i) {
+      scene.session().step([&] {
+        const Handle x = scene.call({w}, 2);
+        scene.update({w, i == 3 ? odd(scene, x, w) : scene.call({x, w}, 2)});
+      });
+    }
+    return said.back();
+  };
+  const std::vector<std::pair<Odd, std::string>> cases{
+      {[](Scene& scene, const Handle& x, const Handle&) { return scene.call({x}, 2); },
+       "its number of inputs is 1 instead of 2"},
+      {[](Scene& scene, const Handle& x, const Handle& w) {
+         return scene.calls({x, w}, {2, 1}).front();
+       },
+       "its number of outputs is 2 instead of 1"},
+      {[](Scene& scene, const Handle& x, const Handle& w) {
+         return scene.call({w, x}, 2);
+       },
+       "an input takes 2.0 KiB instead of 1.0 KiB"},
+      {[](Scene& scene, const Handle& x, const Handle& w) {
+         return scene.call({x, w}, 3);
+       },
+       "an output takes 1.5 KiB instead of 1.0 KiB"},
+      {[](Scene& scene, const Handle& x, const Handle& w) {
+         return scene.call({x, w}, 2, 1);
+       },
+       "its workspace takes 512 B instead of 0 B"},
+  };
+  for (const auto& [odd, text] : cases) {
+    EXPECT_TRUE(said_of(odd).ends_with(
+        "operator 1: [toy] is not the planned call of this name: " + text))
+        << said_of(odd);
   }
 }
 

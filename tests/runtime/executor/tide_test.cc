@@ -313,7 +313,8 @@ TEST(Tide, BoundsGoByTheFastestCopy) {
                         .background = false,
                         .max_slowdown = 1000,
                         .report = [](std::string_view) {}});
-    for (int i = 0; i < kSettled + 2; ++i) training.step();
+    for (int i = 0; i < kSettled; ++i) training.step();
+    session.planner()->compute_bounds();
     const BoundSchedule* bound = session.planner()->current();
     EXPECT_TRUE(bound && bound->schedule.time_bound > Nanos(0));
     EXPECT_TRUE(bound && bound->schedule.time_bound <= bound->schedule.time);
@@ -321,6 +322,36 @@ TEST(Tide, BoundsGoByTheFastestCopy) {
   };
   EXPECT_GT(ample_time(false), Nanos(0));
   EXPECT_EQ(ample_time(true), ample_time(false));
+}
+
+// What a plan costs is known with the plan; bounds are computed when asked for.
+TEST(Tide, NoStepWaitsForBounds) {
+  Training training(unmanaged_peak() * 6 / 10, 1000);
+  Session& session = training.stage().session();
+  session.plan_steps({.order = false,
+                      .search = true,
+                      .time_bound = true,
+                      .background = false,
+                      .max_slowdown = 1000,
+                      .report = [](std::string_view) {}});
+  size_t waits = 0;
+  session.planner()->on_planning([&] { ++waits; });
+  for (int i = 0; i < kSettled + 2; ++i) training.step();
+  EXPECT_TRUE(session.settled());
+  EXPECT_EQ(waits, kSearches);
+  const BoundSchedule* plan = session.planner()->current();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->schedule.time_bound, Nanos(0));
+  const Nanos ample = plan->schedule.ample_time;
+  EXPECT_GT(ample, Nanos(0));
+  EXPECT_GT(plan->schedule.time, ample);
+
+  session.planner()->compute_bounds();
+  EXPECT_EQ(session.planner()->current(), plan);
+  EXPECT_GT(plan->schedule.time_bound, Nanos(0));
+  EXPECT_EQ(plan->schedule.ample_time, ample);
+  session.planner()->compute_bounds();
+  EXPECT_EQ(waits, kSearches + 1);
 }
 
 // Steps follow the first schedule while the second is being made. These steps are no trial; the
