@@ -43,6 +43,7 @@ class Options {
  public:
   // A variant is left out if it needs more than `budget` whatever else is dropped.
   Options(const Problem& problem, int64_t budget);
+  Options(Problem&&, int64_t) = delete;  // it would not outlive this
 
   const Problem& problem() const { return problem_; }
   int64_t budget() const { return budget_; }

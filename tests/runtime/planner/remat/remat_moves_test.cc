@@ -22,7 +22,8 @@ Problem with_rider() {
 }
 
 TEST(RematMoves, ARiderThatIsReadFollowsAnEarlierRunOfItsParent) {
-  const Options options(with_rider(), 100);
+  const Problem problem = with_rider();
+  const Options options(problem, 100);
   Random random(1);
   Moves moves(options, random);
   Sequence sequence{0, 2, 0, 1, 3, 4};
@@ -35,7 +36,8 @@ TEST(RematMoves, ARiderThatIsReadFollowsAnEarlierRunOfItsParent) {
 }
 
 TEST(RematMoves, ARiderThatIsThereOrNotReadIsNotAttached) {
-  const Options options(with_rider(), 100);
+  const Problem problem = with_rider();
+  const Options options(problem, 100);
   Random random(1);
   Moves moves(options, random);
   Sequence there{0, 1, 2, 0, 1, 3, 4};
