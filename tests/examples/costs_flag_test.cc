@@ -30,7 +30,8 @@ class CostsFlagTest : public testing::TrainResnet {
 TEST_F(CostsFlagTest, ARealRunAndASimulatedOneDoTheSame) {
   const std::string costs = path("costs.json");
   const std::string same =
-      "--image-size 96 --batch 8 --steps 6 --threads 2 --budget 40% --stem imagenet ";
+      "--data synthetic --image-size 96 --batch 8 --steps 6 --threads 2 --budget 40% --stem "
+      "imagenet ";
   const Result measured = run(same + "--save-costs " + costs);
   ASSERT_EQ(measured.code, 0) << measured.error;
   const Json table = Json::parse(read(costs));

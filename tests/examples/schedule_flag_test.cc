@@ -27,7 +27,8 @@ class ScheduleFlagTest : public testing::TrainResnet {
     same_ = same_but_budget_ + kBudget;
   }
 
-  static constexpr const char *kSmall = "--image-size 32 --threads 2 ",
+  // Synthetic images, as there are none to test with at the end.
+  static constexpr const char *kSmall = "--data synthetic --image-size 16 --threads 2 ",
                               *kBudget = "--budget 95% ";
   std::string same_, same_but_budget_;
 };

@@ -62,6 +62,24 @@ class Resources(unittest.TestCase):
         self.assertEqual(occupancy(80, threads=256, registers=32, shared=40 << 10), 0.5)
 
 
+    def test_what_a_hot_kernel_must_not_do(self):
+        def faults(name, arch=80, **usage):
+            found = kernel_resources.Usage("k", "f", 256, **usage)
+            return [fault.split()[0] for fault in kernel_resources.faults_of(found, name, arch)]
+
+        adam = "optimizer_cuda: update_kernel<4, AdamStep<(Decay)1>, X>"
+        self.assertEqual(faults(adam, spilled=8, stack=8), [])
+        self.assertEqual(faults(adam, spilled=9), ["spills"])
+        self.assertEqual(faults("optimizer_cuda: update_kernel<4, SgdStep>", spilled=8), ["spills"])
+        self.assertEqual(faults("gelu_cuda: gelu_kernel", stack=64), ["has"])
+        forward = "attention_tensor_cores_cuda: attention::forward_kernel<{}, true>"
+        self.assertEqual(faults(forward.format("float, 64"), registers=168), [])
+        self.assertEqual(faults(forward.format("float, 64"), registers=169), ["takes"])
+        self.assertEqual(faults(forward.format("BFloat16, 64"), registers=129), ["takes"])
+        self.assertEqual(faults(forward.format("BFloat16, 128"), registers=230), [])
+        self.assertEqual(faults(forward.format("BFloat16, 64"), arch=89, registers=194), [])
+
+
 class Executed(unittest.TestCase):
     def test_hashes_of_files_do_not_matter(self):
         name = "_ZN8tidemark48_GLOBAL__N__{}_15_softmax_cuda_cu_{}14softmax_kernelEv"
