@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "runtime/core/units.h"
+#include "tests/runtime/policy/stage.h"
 
 namespace tidemark::testing {
 namespace {
-
-constexpr Bytes kUnit = kAlignment;
 
 // A step of calls that each make a storage, in units.
 class Steps {
