@@ -4,9 +4,9 @@ option(TIDEMARK_BUILD_TESTS "Build the tests" ON)
 option(TIDEMARK_BUILD_BENCHMARKS "Build the benchmarks in bench/" ON)
 option(TIDEMARK_WERROR "Treat warnings as errors" OFF)
 # Most of compiling is reading headers. The presets release, cuda, arm64 and the sanitizers' join
-# the sources of runtime/, examples/ and parts of models/: two files of a library there must not
-# define the same name in an anonymous namespace.
-option(TIDEMARK_JOIN_SOURCES "Compile up to eight files of a library as one" OFF)
+# the sources of runtime/, examples/, parts of models/ and test programs: two files of a library or
+# a program there must not define the same name in an anonymous namespace.
+option(TIDEMARK_JOIN_SOURCES "Compile several files of a library, or of a test program, as one" OFF)
 set(TIDEMARK_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address,undefined' or 'thread'")
 
 set(CMAKE_CXX_STANDARD 20)

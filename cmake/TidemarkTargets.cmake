@@ -95,6 +95,9 @@ function(tidemark_tests)
   endif()
   string(REPLACE "/" "_" target ${folder}_test)
   add_executable(${target} ${ARG_SOURCES})
+  # Fewer than eight at a time: one program's sources are not to be what the others wait for.
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${TIDEMARK_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 5)
   list(TRANSFORM ARG_DEPS PREPEND tidemark::)
   target_link_libraries(${target} PRIVATE ${ARG_DEPS} ${ARG_LIBS} GTest::gtest_main)
   tidemark_compile_as_test(${target})

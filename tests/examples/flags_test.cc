@@ -22,12 +22,12 @@ std::optional<ResNetFlags> parse(const std::vector<std::string>& arguments, int&
   return testing::parse_arguments(parse_resnet_flags, arguments, code);
 }
 
-ResNetFlags parsed(const std::vector<std::string>& arguments) {
+ResNetFlags parsed_resnet(const std::vector<std::string>& arguments) {
   return testing::parsed_arguments(parse_resnet_flags, arguments);
 }
 
 TEST(Flags, Defaults) {
-  const ResNetFlags flags = parsed({});
+  const ResNetFlags flags = parsed_resnet({});
   EXPECT_EQ(flags.model, "resnet18");
   EXPECT_EQ(flags.device, "cpu");
   EXPECT_EQ(flags.policy, "tide");
@@ -41,14 +41,14 @@ TEST(Flags, Defaults) {
 }
 
 TEST(Flags, WhetherStepsArePlannedReachesTheSession) {
-  EXPECT_EQ(session_options(parsed({})).plan, std::nullopt);
-  EXPECT_EQ(session_options(parsed({"--plan", "auto"})).plan, true);
-  EXPECT_EQ(session_options(parsed({"--plan", "off"})).plan, false);
+  EXPECT_EQ(session_options(parsed_resnet({})).plan, std::nullopt);
+  EXPECT_EQ(session_options(parsed_resnet({"--plan", "auto"})).plan, true);
+  EXPECT_EQ(session_options(parsed_resnet({"--plan", "off"})).plan, false);
 }
 
 TEST(Flags, MemoryIsBytesOrWhatIsFree) {
-  EXPECT_EQ(parsed({"--memory", "4GiB"}).memory->bytes, Bytes(int64_t{4} << 30));
-  const ResNetFlags flags = parsed({"--memory", "auto"});
+  EXPECT_EQ(parsed_resnet({"--memory", "4GiB"}).memory->bytes, Bytes(int64_t{4} << 30));
+  const ResNetFlags flags = parsed_resnet({"--memory", "auto"});
   ASSERT_TRUE(flags.memory);
   EXPECT_FALSE(flags.memory->bytes);
   int code = 0;
@@ -57,52 +57,52 @@ TEST(Flags, MemoryIsBytesOrWhatIsFree) {
 }
 
 TEST(Flags, EveryOneOfTheContract) {
-  const ResNetFlags flags = parsed({"--model",
-                                    "resnet50",
-                                    "--data",
-                                    "synthetic",
-                                    "--batch",
-                                    "8",
-                                    "--steps",
-                                    "3",
-                                    "--image-size",
-                                    "64",
-                                    "--optimizer",
-                                    "adamw",
-                                    "--lr",
-                                    "0.5",
-                                    "--device",
-                                    "sim:host",
-                                    "--budget",
-                                    "1.5GiB",
-                                    "--host-limit",
-                                    "10MiB",
-                                    "--disk-limit",
-                                    "1GiB",
-                                    "--policy",
-                                    "delta",
-                                    "--filter",
-                                    "greedy",
-                                    "--early-start",
-                                    "off",
-                                    "--prefetch",
-                                    "7",
-                                    "--repairs",
-                                    "no-backward,async",
-                                    "--no-overlap",
-                                    "--seed",
-                                    "9",
-                                    "--threads",
-                                    "2",
-                                    "--json",
-                                    "a.json",
-                                    "--trace",
-                                    "t.json",
-                                    "--dry-run",
-                                    "--momentum",
-                                    "0.5",
-                                    "--weight-decay",
-                                    "0"});
+  const ResNetFlags flags = parsed_resnet({"--model",
+                                           "resnet50",
+                                           "--data",
+                                           "synthetic",
+                                           "--batch",
+                                           "8",
+                                           "--steps",
+                                           "3",
+                                           "--image-size",
+                                           "64",
+                                           "--optimizer",
+                                           "adamw",
+                                           "--lr",
+                                           "0.5",
+                                           "--device",
+                                           "sim:host",
+                                           "--budget",
+                                           "1.5GiB",
+                                           "--host-limit",
+                                           "10MiB",
+                                           "--disk-limit",
+                                           "1GiB",
+                                           "--policy",
+                                           "delta",
+                                           "--filter",
+                                           "greedy",
+                                           "--early-start",
+                                           "off",
+                                           "--prefetch",
+                                           "7",
+                                           "--repairs",
+                                           "no-backward,async",
+                                           "--no-overlap",
+                                           "--seed",
+                                           "9",
+                                           "--threads",
+                                           "2",
+                                           "--json",
+                                           "a.json",
+                                           "--trace",
+                                           "t.json",
+                                           "--dry-run",
+                                           "--momentum",
+                                           "0.5",
+                                           "--weight-decay",
+                                           "0"});
   EXPECT_EQ(flags.model, "resnet50");
   EXPECT_EQ(flags.data, "synthetic");
   EXPECT_EQ(flags.batch, 8);
@@ -129,7 +129,7 @@ TEST(Flags, EveryOneOfTheContract) {
 }
 
 TEST(Flags, EarlyStartIsAShare) {
-  EXPECT_EQ(parsed({"--early-start", "0.5"}).delta.early_start, 0.5);
+  EXPECT_EQ(parsed_resnet({"--early-start", "0.5"}).delta.early_start, 0.5);
 }
 
 // What is said of arguments that are refused.
@@ -161,13 +161,13 @@ TEST(Flags, AFilterNeedsAPolicyThatTakesOne) {
     const std::vector<std::string> arguments{"--filter", "lru", "--policy",
                                              std::string(policy.name)};
     if (policy.takes_filter) {
-      EXPECT_EQ(parsed(arguments).delta.filter, "lru") << policy.name;
+      EXPECT_EQ(parsed_resnet(arguments).delta.filter, "lru") << policy.name;
     } else {
       EXPECT_THAT(complaint(arguments),
                   HasSubstr("--filter: '" + std::string(policy.name) + "' takes no filter"));
     }
   }
-  EXPECT_EQ(parsed({"--filter", "lru"}).delta.filter, "lru") << "tide is the default";
+  EXPECT_EQ(parsed_resnet({"--filter", "lru"}).delta.filter, "lru") << "tide is the default";
   EXPECT_THAT(complaint({"--policy", "none", "--filter", "lru"}),
               HasSubstr("filters are for tide, price, delta, delta-paper and offload-only"));
 }
@@ -177,7 +177,7 @@ TEST(Flags, RepairsNeedAPolicyMadeOfDelta) {
     const std::vector<std::string> arguments{"--repairs", "no-link", "--policy",
                                              std::string(policy.name)};
     if (policy.takes_repairs) {
-      EXPECT_EQ(parsed(arguments).delta.repairs, "no-link") << policy.name;
+      EXPECT_EQ(parsed_resnet(arguments).delta.repairs, "no-link") << policy.name;
     } else {
       EXPECT_THAT(complaint(arguments),
                   HasSubstr("--repairs: '" + std::string(policy.name) + "' takes no repairs"));

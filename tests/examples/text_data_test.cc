@@ -13,12 +13,12 @@
 namespace tidemark {
 namespace {
 
-BertFlags parsed(const std::vector<std::string>& arguments) {
+BertFlags parsed_bert(const std::vector<std::string>& arguments) {
   return testing::parsed_arguments(parse_bert_flags, arguments);
 }
 
 TEST(BertFlagsTest, DefaultsFollowModelAndTask) {
-  const BertFlags plain = parsed({});
+  const BertFlags plain = parsed_bert({});
   EXPECT_EQ(plain.model, "bert-tiny");
   EXPECT_EQ(plain.task, "mlm");
   EXPECT_EQ(plain.length, 128);
@@ -28,12 +28,12 @@ TEST(BertFlagsTest, DefaultsFollowModelAndTask) {
   EXPECT_EQ(base_rate(plain), 1e-3);
   EXPECT_EQ(plain.schedule, "linear");
   EXPECT_EQ(plain.attention, AttentionImplementation::kMemoryEfficient);
-  EXPECT_EQ(parsed({"--model", "gpt2"}).task, "clm");
-  const BertFlags squad = parsed({"--task", "squad", "--data", "x"});
+  EXPECT_EQ(parsed_bert({"--model", "gpt2"}).task, "clm");
+  const BertFlags squad = parsed_bert({"--task", "squad", "--data", "x"});
   EXPECT_EQ(squad.length, 384);
   EXPECT_EQ(squad.batch, 8);
   EXPECT_EQ(squad.epochs, 1);
-  EXPECT_EQ(parsed({"--attention", "materialised"}).attention,
+  EXPECT_EQ(parsed_bert({"--attention", "materialised"}).attention,
             AttentionImplementation::kMaterialised);
 }
 
@@ -41,9 +41,9 @@ TEST(BertFlagsTest, DefaultsFollowModelAndTask) {
 TEST(BertFlagsTest, EveryModelHasDefaultsForEachTask) {
   for (const std::string& name : text_model_names()) {
     const TextModelInfo& model = text_model(name);
-    EXPECT_EQ(parsed({"--model", name}).task, model.tasks.front().name) << name;
+    EXPECT_EQ(parsed_bert({"--model", name}).task, model.tasks.front().name) << name;
     for (const std::string& task : names_of(model.tasks)) {
-      const BertFlags flags = parsed({"--model", name, "--task", task, "--data", "x"});
+      const BertFlags flags = parsed_bert({"--model", name, "--task", task, "--data", "x"});
       EXPECT_LE(flags.length, model.longest) << name << ' ' << task;
       EXPECT_EQ(base_rate(flags), task == "squad" ? 5e-5 : model.rate.value_or(1e-4)) << name;
       EXPECT_EQ(describe_text(flags)->vocabulary_size,
@@ -54,17 +54,17 @@ TEST(BertFlagsTest, EveryModelHasDefaultsForEachTask) {
 }
 
 TEST(DescribeTextTest, RowsOfTheTableAreThePublishedOnes) {
-  EXPECT_EQ(describe_text(parsed({"--model", "bert-base"}))->vocabulary_size, 30522);
-  EXPECT_EQ(describe_text(parsed({"--model", "gpt2-xl"}))->vocabulary_size, 50257);
-  EXPECT_EQ(describe_text(parsed({}))->vocabulary_size, 8192);
-  EXPECT_EQ(describe_text(parsed({"--vocab-size", "500"}))->vocabulary_size, 500);
+  EXPECT_EQ(describe_text(parsed_bert({"--model", "bert-base"}))->vocabulary_size, 30522);
+  EXPECT_EQ(describe_text(parsed_bert({"--model", "gpt2-xl"}))->vocabulary_size, 50257);
+  EXPECT_EQ(describe_text(parsed_bert({}))->vocabulary_size, 8192);
+  EXPECT_EQ(describe_text(parsed_bert({"--vocab-size", "500"}))->vocabulary_size, 500);
 }
 
 class TextDataTest : public ::testing::TestWithParam<const char*> {};
 
 // The dry run of a machine without the data is that of one with them.
 TEST_P(TextDataTest, DescriptionOfTheBundledTextIsItsTruth) {
-  const BertFlags flags = parsed(
+  const BertFlags flags = parsed_bert(
       {"--model", GetParam(), "--vocab-size", "300", "--seq-length", "24", "--batch", "6"});
   const auto described = describe_text(flags), opened = open_text(flags);
   EXPECT_EQ(opened->vocabulary_size, described->vocabulary_size);
@@ -84,12 +84,12 @@ TEST_P(TextDataTest, DescriptionOfTheBundledTextIsItsTruth) {
 
 // Whose words, 17364 of them, are fewer than the published network knows.
 TEST(OpenTextTest, TableHasThePublishedRowsWhereFewerWordsAreLearnt) {
-  const BertFlags flags = parsed({"--model", "bert-base"});
+  const BertFlags flags = parsed_bert({"--model", "bert-base"});
   EXPECT_EQ(open_text(flags)->vocabulary_size, describe_text(flags)->vocabulary_size);
 }
 
 TEST_P(TextDataTest, StepsAreAFunctionOfTheirNumber) {
-  const BertFlags flags = parsed(
+  const BertFlags flags = parsed_bert(
       {"--model", GetParam(), "--vocab-size", "300", "--seq-length", "24", "--batch", "6"});
   const auto one = open_text(flags), other = open_text(flags);
   EXPECT_EQ(one->fingerprint(), other->fingerprint());

@@ -34,7 +34,7 @@ using testing::median;
 using TensorValues = std::vector<float>;
 
 // Ours and PyTorch's float32 round differently; neither is the better one.
-constexpr double kMultiple = 8;
+constexpr double kFloat32Multiple = 8;
 // The roundings of bfloat16 outweigh all others, and are as many.
 constexpr double kBfloat16Multiple = 2;
 // A loss is one number, which PyTorch may have right by luck, and CPUs that multiply bfloat16
@@ -42,7 +42,7 @@ constexpr double kBfloat16Multiple = 2;
 // bfloat16 besides.
 constexpr double kBfloat16Floor = 2.0 / 256;
 // Values in the file have 8 digits; below this a difference says nothing.
-constexpr double kFloor = 1e-7;
+constexpr double kFileFloor = 1e-7;
 
 TensorValues values_of(const Tensor& tensor) {
   TensorValues values(static_cast<size_t>(tensor.elements()));
@@ -54,8 +54,10 @@ struct Case {
   const char* file;
   DType dtype = DType::kFloat32;
 
-  double floor() const { return dtype == DType::kFloat32 ? kFloor : kBfloat16Floor; }
-  double multiple() const { return dtype == DType::kFloat32 ? kMultiple : kBfloat16Multiple; }
+  double floor() const { return dtype == DType::kFloat32 ? kFileFloor : kBfloat16Floor; }
+  double multiple() const {
+    return dtype == DType::kFloat32 ? kFloat32Multiple : kBfloat16Multiple;
+  }
   // Of the yardstick in the file.
   std::string error() const { return dtype == DType::kFloat32 ? "error" : "bfloat16_error"; }
 };
@@ -98,9 +100,10 @@ class GoldenTest : public ::testing::TestWithParam<Case> {
       }
       const double worst = *std::max_element(yardsticks.begin(), yardsticks.end());
       for (const GoldenComparison& one : all) {
-        EXPECT_LE(one.error, GetParam().multiple() * worst + kFloor) << one.name;
+        EXPECT_LE(one.error, GetParam().multiple() * worst + kFileFloor) << one.name;
       }
-      EXPECT_LE(median(errors), GetParam().multiple() * median(yardsticks) + kFloor) << kind;
+      EXPECT_LE(median(errors), GetParam().multiple() * median(yardsticks) + kFileFloor)
+          << kind;
       compared += all.size();
     }
     EXPECT_EQ(compared, golden_.at("tensors").size());

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """No two types of one name in one namespace: a linker keeps one of their inline functions for
 both, and a program that holds both writes past the end of the smaller one. And no private type or
-constant with a name that another file of its library has: builds join files, eight at a time, so
-that one more file may bring the two together."""
+constant with a name that another file of its library or test program has: builds join files, a few
+at a time, so that one more file may bring the two together."""
 
 import collections
 import pathlib
@@ -106,6 +106,15 @@ class OneDefinition(unittest.TestCase):
         self.assertGreater(len(libraries), 10)
         for paths in libraries.values():
             self.assertEqual(clashes(with_headers(paths)), {})
+
+    def test_private_names_are_of_one_test(self):
+        programs = collections.defaultdict(dict)
+        for path in (ROOT / "tests").rglob("*"):
+            if path.suffix == ".h" or path.name.endswith("_test.cc"):
+                programs[path.parent][str(path.relative_to(ROOT))] = path.read_text()
+        self.assertGreater(len(programs), 40)
+        for files in programs.values():
+            self.assertEqual(clashes(files), {})
 
     def test_each_type_has_one_definition(self):
         places = collections.defaultdict(list)

@@ -9,30 +9,18 @@
 #include "models/data/dataset.h"
 #include "runtime/core/input_file.h"
 #include "tests/models/data/files.h"
+#include "tests/models/data/samples.h"
 
 namespace tidemark {
 namespace {
 
 using testing::ByteVector;
 using testing::data_error;
+using testing::read_all;
+using testing::Sample;
 using testing::TempFolder;
 
 const std::string kDigits = TIDEMARK_DIGITS;
-
-struct Sample {
-  std::vector<float> pixels;
-  int64_t label = -1;
-  auto operator<=>(const Sample&) const = default;
-};
-
-std::vector<Sample> read_all(const Dataset& data) {
-  std::vector<Sample> all(static_cast<size_t>(data.size()));
-  for (size_t i = 0; i < all.size(); ++i) {
-    all[i].pixels.resize(static_cast<size_t>(data.sample_shape().elements()));
-    data.read(static_cast<int64_t>(i), 0, all[i].pixels, all[i].label);
-  }
-  return all;
-}
 
 TEST(Digits, HasItsRowsAndClasses) {
   const auto data = open_digits(kDigits, Split::kAll);

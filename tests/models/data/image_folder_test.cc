@@ -8,6 +8,7 @@
 
 #include "models/data/dataset.h"
 #include "tests/models/data/files.h"
+#include "tests/models/data/samples.h"
 
 namespace tidemark {
 namespace {
@@ -18,6 +19,9 @@ using testing::jpeg_file;
 using testing::JpegKind;
 using testing::picture;
 using testing::png_file;
+using testing::read_all;
+using testing::read_sample;
+using testing::Sample;
 using testing::TempFolder;
 
 Image plain(uint8_t red, uint8_t green, uint8_t blue, int64_t height = 12, int64_t width = 16) {
@@ -28,23 +32,10 @@ Image plain(uint8_t red, uint8_t green, uint8_t blue, int64_t height = 12, int64
   return image;
 }
 
-struct Sample {
-  std::vector<float> pixels;
-  int64_t label = -1;
-  auto operator<=>(const Sample&) const = default;
-};
-
-Sample read(const Dataset& data, int64_t index, uint64_t seed = 0) {
-  Sample sample;
-  sample.pixels.resize(static_cast<size_t>(data.sample_shape().elements()));
-  data.read(index, seed, sample.pixels, sample.label);
-  return sample;
-}
-
-std::set<Sample> read_all(const Dataset& data) {
-  std::set<Sample> all;
-  for (int64_t i = 0; i < data.size(); ++i) all.insert(read(data, i));
-  return all;
+// Samples in any order.
+std::set<Sample> set_of(const Dataset& data) {
+  const std::vector<Sample> all = read_all(data);
+  return {all.begin(), all.end()};
 }
 
 TEST(ImageFolder, NumbersClassesBySortedName) {
@@ -59,7 +50,8 @@ TEST(ImageFolder, NumbersClassesBySortedName) {
   EXPECT_EQ(data->classes(), 2);
   ASSERT_EQ(data->size(), 3);
   ASSERT_EQ(data->sample_shape(), (Shape{8, 8, 3}));
-  const Sample jpeg = read(*data, 0), green = read(*data, 1), red = read(*data, 2);
+  const Sample jpeg = read_sample(*data, 0), green = read_sample(*data, 1),
+               red = read_sample(*data, 2);
   EXPECT_EQ(jpeg.label, 0);
   EXPECT_EQ(green.label, 0);
   EXPECT_EQ(red.label, 1);
@@ -73,12 +65,12 @@ TEST(ImageFolder, GreyAndColourMeetEitherChannelCount) {
   folder.write("a/grey.png", png_file(Image{4, 4, 1, ByteVector(16, 100)}));
   folder.write("a/red.png", png_file(plain(255, 0, 0)));
   const auto three = open_image_folder(folder.path(), Split::kAll, {.image_size = 4});
-  EXPECT_NEAR(read(*three, 0).pixels[2], (100 / 255.0 - 0.406) / 0.225, 1e-4);
+  EXPECT_NEAR(read_sample(*three, 0).pixels[2], (100 / 255.0 - 0.406) / 0.225, 1e-4);
   const auto one =
       open_image_folder(folder.path(), Split::kAll, {.image_size = 4, .channels = 1});
   ASSERT_EQ(one->sample_shape(), (Shape{4, 4, 1}));
-  EXPECT_NEAR(read(*one, 0).pixels[5], (100 / 255.0 - 0.449) / 0.226, 1e-4);
-  EXPECT_NEAR(read(*one, 1).pixels[5], (0.299 - 0.449) / 0.226, 1e-4);
+  EXPECT_NEAR(read_sample(*one, 0).pixels[5], (100 / 255.0 - 0.449) / 0.226, 1e-4);
+  EXPECT_NEAR(read_sample(*one, 1).pixels[5], (0.299 - 0.449) / 0.226, 1e-4);
 }
 
 TEST(ImageFolder, DealsOutATenthOfEachClass) {
@@ -93,11 +85,10 @@ TEST(ImageFolder, DealsOutATenthOfEachClass) {
   const auto test = open_image_folder(folder.path(), Split::kTest, options);
   EXPECT_EQ(train->size(), 18 + 4);
   EXPECT_EQ(test->size(), 2 + 1);
-  std::set<Sample> together = read_all(*train);
-  together.merge(read_all(*test));
-  EXPECT_EQ(together, read_all(*open_image_folder(folder.path(), Split::kAll, options)));
-  EXPECT_EQ(read_all(*test),
-            read_all(*open_image_folder(folder.path(), Split::kTest, options)));
+  std::set<Sample> together = set_of(*train);
+  together.merge(set_of(*test));
+  EXPECT_EQ(together, set_of(*open_image_folder(folder.path(), Split::kAll, options)));
+  EXPECT_EQ(set_of(*test), set_of(*open_image_folder(folder.path(), Split::kTest, options)));
 }
 
 TEST(ImageFolder, TakesSplitsFromSubfolders) {
@@ -111,7 +102,7 @@ TEST(ImageFolder, TakesSplitsFromSubfolders) {
     const auto test = open_image_folder(folder.path(), Split::kTest, {.image_size = 4});
     ASSERT_EQ(test->size(), 1);
     EXPECT_EQ(test->classes(), 2);
-    EXPECT_EQ(read(*test, 0).label, 1);
+    EXPECT_EQ(read_sample(*test, 0).label, 1);
     folder.write(held + "/c/1.png", png_file(plain(3, 3, 3)));
     data_error([&] { open_image_folder(folder.path(), Split::kTest); },
                folder.path() + "/" + held + "/c");
@@ -169,7 +160,7 @@ TEST(ImageFolder, TestImagesAreCutFromTheCentre) {
   folder.write("a/1.png", png_file(image));
   const auto data =
       open_image_folder(folder.path(), Split::kAll, {.image_size = 32, .resize = 40});
-  const Sample sample = read(*data, 0);
+  const Sample sample = read_sample(*data, 0);
   for (int y = 0; y < 32; ++y) {
     for (int x = 0; x < 32; ++x) {
       const float* p = &sample.pixels[static_cast<size_t>(3 * (y * 32 + x))];
@@ -186,15 +177,15 @@ TEST(ImageFolder, TrainingCropsDependOnSeedAndIndexAlone) {
   }
   const auto data = open_image_folder(folder.path(), Split::kTrain, {.image_size = 16});
   ASSERT_EQ(data->size(), 3);
-  EXPECT_EQ(read(*data, 0, 5), read(*data, 0, 5));
-  EXPECT_NE(read(*data, 0, 5), read(*data, 0, 6));
-  EXPECT_NE(read(*data, 0, 5), read(*data, 1, 5));
+  EXPECT_EQ(read_sample(*data, 0, 5), read_sample(*data, 0, 5));
+  EXPECT_NE(read_sample(*data, 0, 5), read_sample(*data, 0, 6));
+  EXPECT_NE(read_sample(*data, 0, 5), read_sample(*data, 1, 5));
   const auto still =
       open_image_folder(folder.path(), Split::kTrain, {.image_size = 16, .augment = false});
-  EXPECT_EQ(read(*still, 0, 5), read(*still, 1, 6));
+  EXPECT_EQ(read_sample(*still, 0, 5), read_sample(*still, 1, 6));
   int mirrored = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {  // red grows to the right, unless mirrored
-    const Sample sample = read(*data, 0, seed);
+    const Sample sample = read_sample(*data, 0, seed);
     mirrored += sample.pixels[0] > sample.pixels[3 * 15];
     for (float v : sample.pixels) ASSERT_TRUE(v > -2.2f && v < 2.7f);
   }
@@ -212,11 +203,11 @@ TEST(ImageFolder, OddShapesCanBeCropped) {
   const auto all = open_image_folder(folder.path(), Split::kAll, {.image_size = 7});
   for (uint64_t seed = 0; seed < 50; ++seed) {
     for (int64_t i = 0; i < train->size(); ++i) {
-      for (float v : read(*train, i, seed).pixels) ASSERT_TRUE(std::isfinite(v));
+      for (float v : read_sample(*train, i, seed).pixels) ASSERT_TRUE(std::isfinite(v));
     }
   }
   for (int64_t i = 0; i < all->size(); ++i) {
-    for (float v : read(*all, i).pixels) ASSERT_TRUE(std::isfinite(v));
+    for (float v : read_sample(*all, i).pixels) ASSERT_TRUE(std::isfinite(v));
   }
 }
 
@@ -241,9 +232,9 @@ TEST(ImageFolder, FileThatChangesLaterIsAnErrorWhenRead) {
   const std::string path = folder.write("a/1.png", good);
   const auto data = open_image_folder(folder.path(), Split::kAll, {.image_size = 8});
   folder.write("a/1.png", testing::first(good, good.size() - 20));
-  data_error([&] { read(*data, 0); }, path);
+  data_error([&] { read_sample(*data, 0); }, path);
   std::filesystem::remove(path);
-  EXPECT_EQ(data_error([&] { read(*data, 0); }, path), -1);
+  EXPECT_EQ(data_error([&] { read_sample(*data, 0); }, path), -1);
 }
 
 TEST(ImageFolder, EmptyAndMissingFoldersAreErrors) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/session/call_listener.h"
+#include "tests/models/nn/names.h"
 #include "tests/support/values.h"
 
 namespace tidemark::testing {
@@ -14,12 +15,6 @@ class MultiHeadAttentionTest : public SessionTest {
   ParameterInit init_{1};
 };
 
-std::vector<std::string> names(const Module& module) {
-  std::vector<std::string> all;
-  for (const NamedTensor& parameter : module.parameters()) all.push_back(parameter.name);
-  return all;
-}
-
 TEST_F(MultiHeadAttentionTest, CarriesTheNamesOfBertAndGpt2) {
   const MultiHeadAttention bert({.width = 8,
                                  .heads = 2,
@@ -28,14 +23,15 @@ TEST_F(MultiHeadAttentionTest, CarriesTheNamesOfBertAndGpt2) {
                                  .value = "self.value",
                                  .output = "output.dense"},
                                 init_);
-  EXPECT_EQ(names(bert),
+  EXPECT_EQ(names(bert.parameters()),
             (std::vector<std::string>{"self.query.weight", "self.query.bias", "self.key.weight",
                                       "self.key.bias", "self.value.weight", "self.value.bias",
                                       "output.dense.weight", "output.dense.bias"}));
   const MultiHeadAttention gpt2({.width = 8, .heads = 2, .fused = true, .output = "c_proj"},
                                 init_);
-  EXPECT_EQ(names(gpt2), (std::vector<std::string>{"c_attn.weight", "c_attn.bias",
-                                                   "c_proj.weight", "c_proj.bias"}));
+  EXPECT_EQ(names(gpt2.parameters()),
+            (std::vector<std::string>{"c_attn.weight", "c_attn.bias", "c_proj.weight",
+                                      "c_proj.bias"}));
   EXPECT_EQ(gpt2.parameters()[0].tensor.shape(), Shape({8, 24}));
 }
 

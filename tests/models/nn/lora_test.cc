@@ -14,13 +14,17 @@
 #include "ops/view/view.h"
 #include "runtime/core/errors.h"
 #include "runtime/session/session.h"
+#include "tests/models/nn/names.h"
+#include "tests/support/values.h"
 
 namespace tidemark {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::names;
 using ::testing::ThrowsMessage;
+using testing::to_vector;
 
 struct Net : Module {
   explicit Net(ParameterInit& init)
@@ -34,18 +38,6 @@ struct Net : Module {
   Tensor forward(const Tensor& x) const { return head.forward(down.forward(up.forward(x))); }
   Dense up, down, head;
 };
-
-std::vector<std::string> names(const std::vector<NamedTensor>& list) {
-  std::vector<std::string> all;
-  for (const NamedTensor& one : list) all.push_back(one.name);
-  return all;
-}
-
-std::vector<float> values_of(const Tensor& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.elements()));
-  EXPECT_TRUE(Session::current().download(tensor, values.data()));
-  return values;
-}
 
 class LoraTest : public ::testing::Test {
  protected:
@@ -82,9 +74,9 @@ TEST_F(LoraTest, WithoutTargetsAllButTheHeadAreChanged) {
 }
 
 TEST_F(LoraTest, AtFirstTheOutputIsTheSameToTheBit) {
-  const std::vector<float> before = values_of(net_.forward(input()));
+  const std::vector<float> before = to_vector(net_.forward(input()));
   add_lora(net_, {}, init_);
-  EXPECT_EQ(values_of(net_.forward(input())), before);
+  EXPECT_EQ(to_vector(net_.forward(input())), before);
 }
 
 TEST_F(LoraTest, AnUnknownTargetIsRefusedAndChangesNothing) {
@@ -115,12 +107,12 @@ TEST_F(LoraTest, APatternNamesWholeLayersButNotTheHead) {
 // y = x W^T + alpha / rank (x A^T) B^T + bias, written out.
 TEST_F(LoraTest, TheChangeIsThatOfThePaper) {
   const Tensor x = input();
-  const std::vector<float> before = values_of(net_.up.forward(x));
+  const std::vector<float> before = to_vector(net_.up.forward(x));
   add_lora(net_, {.change = {.rank = 2, .alpha = 3}, .targets = {"up"}}, init_);
   fill_b(net_);
   const std::vector<NamedTensor> trained = net_.trained();
-  const std::vector<float> xs = values_of(x), a = values_of(trained[0].tensor);
-  const std::vector<float> after = values_of(net_.up.forward(x));
+  const std::vector<float> xs = to_vector(x), a = to_vector(trained[0].tensor);
+  const std::vector<float> after = to_vector(net_.up.forward(x));
   for (size_t row = 0; row < 3; ++row) {
     double narrow = 0;
     for (size_t r = 0; r < 2; ++r) {
@@ -134,13 +126,13 @@ TEST_F(LoraTest, TheChangeIsThatOfThePaper) {
 
 TEST_F(LoraTest, DropoutIsOfTheChangeAloneAndOnlyInTraining) {
   add_lora(net_, {.change = {.dropout = 0.5}}, init_);
-  const std::vector<float> unchanged = values_of(net_.forward(input()));
+  const std::vector<float> unchanged = to_vector(net_.forward(input()));
   fill_b(net_);
-  const std::vector<float> one = values_of(net_.forward(input()));
-  EXPECT_NE(values_of(net_.forward(input())), one);
+  const std::vector<float> one = to_vector(net_.forward(input()));
+  EXPECT_NE(to_vector(net_.forward(input())), one);
   net_.train(false);
-  const std::vector<float> all = values_of(net_.forward(input()));
-  EXPECT_EQ(values_of(net_.forward(input())), all);
+  const std::vector<float> all = to_vector(net_.forward(input()));
+  EXPECT_EQ(to_vector(net_.forward(input())), all);
   EXPECT_NE(all, unchanged);
 }
 
@@ -148,7 +140,7 @@ TEST_F(LoraTest, DropoutIsOfTheChangeAloneAndOnlyInTraining) {
 TEST_F(LoraTest, MergedWeightsGiveTheSameOutput) {
   add_lora(net_, {}, init_);
   fill_b(net_);
-  const std::vector<float> changed = values_of(net_.forward(input()));
+  const std::vector<float> changed = to_vector(net_.forward(input()));
   const Tensor up = net_.up.merged_weight(), down = net_.down.merged_weight();
   ParameterInit again(1);
   const Net plain(again);
@@ -157,7 +149,7 @@ TEST_F(LoraTest, MergedWeightsGiveTheSameOutput) {
     if (each.name == "block.up.weight") copy_(each.tensor, up);
     if (each.name == "block.down.weight") copy_(each.tensor, down);
   }
-  const std::vector<float> plainly = values_of(plain.forward(input()));
+  const std::vector<float> plainly = to_vector(plain.forward(input()));
   for (size_t i = 0; i < changed.size(); ++i) EXPECT_NEAR(plainly[i], changed[i], 1e-6);
 }
 

@@ -8,12 +8,14 @@
 #include "ops/elementwise/compare.h"
 #include "runtime/session/call_listener.h"
 #include "runtime/session/session.h"
+#include "tests/models/nn/names.h"
 #include "tests/support/machine.h"
 
 namespace tidemark {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::names;
 
 struct Pair : Module {
   explicit Pair(ParameterInit& init)
@@ -31,12 +33,6 @@ struct Outer : Module {
   explicit Outer(ParameterInit& init) : pair(init) { register_child("pair", pair); }
   Pair pair;
 };
-
-std::vector<std::string> names(const std::vector<NamedTensor>& list) {
-  std::vector<std::string> all;
-  for (const NamedTensor& one : list) all.push_back(one.name);
-  return all;
-}
 
 class ModuleTest : public ::testing::Test {
  protected:

@@ -8,15 +8,12 @@
 
 #include "runtime/core/bfloat16.h"
 #include "runtime/session/session.h"
+#include "tests/support/values.h"
 
 namespace tidemark {
 namespace {
 
-std::vector<float> values_of(const Tensor& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.elements()));
-  EXPECT_TRUE(Session::current().download(tensor, values.data()));
-  return values;
-}
+using testing::to_vector;
 
 // Computed by scripts/make_golden.py, draw_normal(7, 3, 5, 0.5) and draw_uniform(7, 4, 5,
 // 0.25).
@@ -54,17 +51,17 @@ TEST(ParameterInit, IndexCountsParametersAndNotBuffers) {
   init.constant({2}, 1);
   ParameterInit::buffer({2}, 1);
   const Tensor second = init.normal({3}, 1.0);
-  EXPECT_EQ(values_of(second), draw_normal(9, 1, 3, 1.0));
+  EXPECT_EQ(to_vector(second), draw_normal(9, 1, 3, 1.0));
   const Tensor third = init.uniform({3}, 1.0);
-  EXPECT_EQ(values_of(third), draw_uniform(9, 2, 3, 1.0));
-  EXPECT_EQ(values_of(init.constant({2}, 5)), (std::vector<float>{5, 5}));
+  EXPECT_EQ(to_vector(third), draw_uniform(9, 2, 3, 1.0));
+  EXPECT_EQ(to_vector(init.constant({2}, 5)), (std::vector<float>{5, 5}));
 }
 
 TEST(ParameterInit, KaimingPreservesTheVarianceOfGradients) {
   Session session({.device = "cpu", .budget = Bytes(1 << 20)});
   ParameterInit init(9);
   const Tensor weight = init.kaiming_normal_fan_out({32, 3, 3, 16});
-  EXPECT_EQ(values_of(weight),
+  EXPECT_EQ(to_vector(weight),
             draw_normal(9, 0, 32 * 3 * 3 * 16, std::sqrt(2.0 / (32 * 3 * 3))));
 }
 
@@ -88,9 +85,9 @@ TEST(ParameterInit, WhatWillBeLoadedIsNotDrawnButKeepsItsNumber) {
   Session session({.device = "cpu", .budget = Bytes(1 << 20)});
   ParameterInit init(9);
   init.set_drawing(false);
-  EXPECT_EQ(values_of(init.normal({3}, 1.0)), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(to_vector(init.normal({3}, 1.0)), (std::vector<float>{0, 0, 0}));
   init.set_drawing(true);
-  EXPECT_EQ(values_of(init.normal({3}, 1.0)), draw_normal(9, 1, 3, 1.0));
+  EXPECT_EQ(to_vector(init.normal({3}, 1.0)), draw_normal(9, 1, 3, 1.0));
 }
 
 }  // namespace

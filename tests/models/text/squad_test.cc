@@ -28,7 +28,7 @@ const std::string kSmall = R"({"data": [{"title": "Tides", "paragraphs": [
    "context": "\u00c9t\u00e9 \u535a\ud83c\udf0a in Bay of Fundy"}]}],
  "version": "1.1"})";
 
-int64_t error_of(const std::string& text) {
+int64_t squad_error(const std::string& text) {
   return data_error([&] { parse_squad("squad.json", text); }, "squad.json");
 }
 
@@ -71,7 +71,7 @@ TEST(ReadSquad, AnAnswerThatReadsOtherwiseHasNoPlace) {
 
 TEST(ReadSquad, CutAnywhereIsAnError) {
   for (size_t n = 0; n < kSmall.size(); ++n) {
-    const int64_t offset = error_of(kSmall.substr(0, n));
+    const int64_t offset = squad_error(kSmall.substr(0, n));
     EXPECT_LE(offset, static_cast<int64_t>(n));
   }
 }
@@ -104,13 +104,13 @@ TEST(ReadSquad, WrongFormsAreNamedByOffset) {
   };
   for (const auto& [from, to] : cases) {
     const auto [text, at] = with(from, to);
-    const int64_t offset = error_of(text);
+    const int64_t offset = squad_error(text);
     EXPECT_NEAR(offset, at, 250) << to;
   }
   for (const char* text : {"[]", "5", "{}", "null", R"({"data": {}})", R"({"data": [[]]})",
                            R"({"data": [{"paragraphs": 1}]})", R"({"data": [1]})",
                            R"({"data": [{"paragraphs": [{}]}]})", "{\"data\": []} x"}) {
-    error_of(text);
+    squad_error(text);
   }
   EXPECT_TRUE(parse_squad("s", R"({"data": []})").empty());
   EXPECT_TRUE(
@@ -118,11 +118,11 @@ TEST(ReadSquad, WrongFormsAreNamedByOffset) {
 }
 
 TEST(ReadSquad, DeepOrHugeNonsenseIsRefused) {
-  error_of(std::string(1000000, '['));
-  error_of("{\"data\": " + std::string(1000000, '['));
+  squad_error(std::string(1000000, '['));
+  squad_error("{\"data\": " + std::string(1000000, '['));
   std::string deep = "{\"x\": ";
   for (int i = 0; i < 100000; ++i) deep += "{\"x\":";
-  error_of(deep);
+  squad_error(deep);
   try {
     parse_squad("s", "{\"" + std::string(1000000, 'a'));
     FAIL();

@@ -22,7 +22,7 @@ std::vector<std::string> pieces_of(const Vocabulary& vocabulary) {
   return pieces;
 }
 
-int64_t error_of(std::string_view text) {
+int64_t vocabulary_error(std::string_view text) {
   return data_error([&] { Vocabulary::parse("vocab.txt", text); }, "vocab.txt");
 }
 
@@ -46,11 +46,11 @@ TEST(Vocabulary, LineEndsMayBeWindowsOnesAndTheLastMayLack) {
 }
 
 TEST(Vocabulary, BadLinesAreNamedByOffset) {
-  EXPECT_EQ(error_of("[UNK]\n\na\n"), 6);
-  EXPECT_EQ(error_of("[UNK]\na\nb\na\n"), 10);
-  EXPECT_EQ(error_of("[UNK]\na\xFF\n"), 6);
-  EXPECT_EQ(error_of("a\nb\n"), 4);
-  EXPECT_EQ(error_of(""), 0);
+  EXPECT_EQ(vocabulary_error("[UNK]\n\na\n"), 6);
+  EXPECT_EQ(vocabulary_error("[UNK]\na\nb\na\n"), 10);
+  EXPECT_EQ(vocabulary_error("[UNK]\na\xFF\n"), 6);
+  EXPECT_EQ(vocabulary_error("a\nb\n"), 4);
+  EXPECT_EQ(vocabulary_error(""), 0);
   const TempFolder folder;
   data_error([&] { Vocabulary::read(folder.path() + "/none"); }, folder.path() + "/none");
 }

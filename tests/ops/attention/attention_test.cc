@@ -28,7 +28,7 @@ namespace {
 
 using enum AttentionImplementation;
 
-struct Case {
+struct AttentionCase {
   const char* name;
   int64_t batch, queries, keys, heads, depth;
   bool causal = false;
@@ -37,63 +37,71 @@ struct Case {
   enum { kZero, kPacked, kAny } starts = kZero;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const AttentionCase& c, std::ostream* out) { *out << c.name; }
 
 // Tiles are of 64 queries and 128 keys, on GPUs of 64 or fewer; dropout's chunks of 64 keys.
-const Case kCases[] = {
+const AttentionCase kAttentionCases[] = {
     {"one", 1, 1, 1, 1, 1},
     {"tiny", 2, 3, 5, 2, 4},
     {"one_query", 2, 1, 150, 3, 8},
     {"one_key", 2, 70, 1, 2, 8},
     {"whole_tiles", 1, 128, 256, 2, 64},
-    {"whole_tiles_with_all", 2, 128, 128, 1, 64, true, 0.2, Case::kLengths},
+    {"whole_tiles_with_all", 2, 128, 128, 1, 64, true, 0.2, AttentionCase::kLengths},
     {"odd", 2, 67, 131, 3, 20},
     {"odd_depth", 2, 67, 131, 2, 33, true, 0.1},
-    {"odd_depth_of_few", 1, 70, 75, 2, 7, false, 0.4, Case::kLengths},
-    {"odd_depth_of_a_tile", 1, 130, 66, 1, 63, true, 0.2, Case::kMask, Case::kAny},
-    {"odd_depth_above_a_tile", 2, 70, 75, 1, 65, true, 0.3, Case::kLengths},
-    {"odd_and_deep", 1, 66, 130, 2, 127, false, 0.2, Case::kAll, Case::kAny},
+    {"odd_depth_of_few", 1, 70, 75, 2, 7, false, 0.4, AttentionCase::kLengths},
+    {"odd_depth_of_a_tile", 1, 130, 66, 1, 63, true, 0.2, AttentionCase::kMask,
+     AttentionCase::kAny},
+    {"odd_depth_above_a_tile", 2, 70, 75, 1, 65, true, 0.3, AttentionCase::kLengths},
+    {"odd_and_deep", 1, 66, 130, 2, 127, false, 0.2, AttentionCase::kAll, AttentionCase::kAny},
     {"deep", 1, 33, 40, 1, 128},
     {"deepest", 1, 9, 12, 1, 200},
     {"causal", 2, 133, 133, 2, 16, true},
     {"causal_more_keys", 1, 20, 150, 2, 8, true},
     {"causal_more_queries", 1, 150, 20, 2, 8, true},
-    {"lengths", 3, 70, 140, 2, 16, false, 0, Case::kLengths},
-    {"mask", 3, 40, 140, 2, 16, false, 0, Case::kMask},
+    {"lengths", 3, 70, 140, 2, 16, false, 0, AttentionCase::kLengths},
+    {"mask", 3, 40, 140, 2, 16, false, 0, AttentionCase::kMask},
     {"dropout", 2, 67, 131, 2, 16, false, 0.3},
-    {"everything", 3, 140, 140, 2, 24, true, 0.1, Case::kMask},
-    {"everything_with_lengths", 3, 66, 200, 1, 32, true, 0.5, Case::kLengths},
-    {"packed", 2, 300, 300, 2, 24, true, 0, Case::kAll, Case::kPacked},
-    {"packed_and_deep", 2, 90, 90, 1, 128, true, 0.2, Case::kAll, Case::kPacked},
-    {"packed_whole_tiles", 1, 256, 256, 1, 64, true, 0.2, Case::kAll, Case::kPacked},
-    {"starts", 3, 140, 270, 2, 16, false, 0, Case::kAll, Case::kAny},
-    {"starts_of_one_query", 3, 1, 270, 2, 16, false, 0, Case::kAll, Case::kAny},
-    {"starts_more_queries", 2, 170, 70, 1, 33, true, 0, Case::kAll, Case::kAny},
-    {"starts_and_everything", 3, 140, 140, 2, 24, true, 0.1, Case::kMask, Case::kAny},
-    {"starts_and_lengths", 3, 66, 200, 1, 64, false, 0.5, Case::kLengths, Case::kAny},
+    {"everything", 3, 140, 140, 2, 24, true, 0.1, AttentionCase::kMask},
+    {"everything_with_lengths", 3, 66, 200, 1, 32, true, 0.5, AttentionCase::kLengths},
+    {"packed", 2, 300, 300, 2, 24, true, 0, AttentionCase::kAll, AttentionCase::kPacked},
+    {"packed_and_deep", 2, 90, 90, 1, 128, true, 0.2, AttentionCase::kAll,
+     AttentionCase::kPacked},
+    {"packed_whole_tiles", 1, 256, 256, 1, 64, true, 0.2, AttentionCase::kAll,
+     AttentionCase::kPacked},
+    {"starts", 3, 140, 270, 2, 16, false, 0, AttentionCase::kAll, AttentionCase::kAny},
+    {"starts_of_one_query", 3, 1, 270, 2, 16, false, 0, AttentionCase::kAll,
+     AttentionCase::kAny},
+    {"starts_more_queries", 2, 170, 70, 1, 33, true, 0, AttentionCase::kAll,
+     AttentionCase::kAny},
+    {"starts_and_everything", 3, 140, 140, 2, 24, true, 0.1, AttentionCase::kMask,
+     AttentionCase::kAny},
+    {"starts_and_lengths", 3, 66, 200, 1, 64, false, 0.5, AttentionCase::kLengths,
+     AttentionCase::kAny},
 };
 
 // The keys that batch entry b has; entry 1 has none.
-bool has_key(const Case& c, int64_t b, int64_t key) {
-  if (c.filter == Case::kAll) return true;
+bool has_key(const AttentionCase& c, int64_t b, int64_t key) {
+  if (c.filter == AttentionCase::kAll) return true;
   if (b == 1) return false;
-  if (c.filter == Case::kLengths) return key < c.keys - 3 * b;
+  if (c.filter == AttentionCase::kLengths) return key < c.keys - 3 * b;
   return (key * 7 + b) % 3 != 0;
 }
 
 // The first key that a query sees. Packed sequences have 70 tokens, or 128 where tiles are
 // whole. Otherwise some queries see nothing, and neighbours' starts lie far apart.
-int64_t start_of(const Case& c, int64_t b, int64_t query) {
+int64_t start_of(const AttentionCase& c, int64_t b, int64_t query) {
   const int64_t packed = c.queries % 128 == 0 ? 128 : 70;
-  if (c.starts == Case::kZero) return 0;
-  if (c.starts == Case::kPacked) return std::max<int64_t>(0, query - 10 * b) / packed * packed;
+  if (c.starts == AttentionCase::kZero) return 0;
+  if (c.starts == AttentionCase::kPacked)
+    return std::max<int64_t>(0, query - 10 * b) / packed * packed;
   if (query % 9 == 4) return query % 2 ? c.keys + 5 : std::numeric_limits<int32_t>::max();
   if (b == 2) return 150;  // no query of a tile sees the first tiles of keys
   return query % 5 == 1 ? -3 : query * 131 % c.keys;
 }
 
-Tensor starts_of(const Case& c) {
-  if (c.starts == Case::kZero) return {};
+Tensor starts_of(const AttentionCase& c) {
+  if (c.starts == AttentionCase::kZero) return {};
   std::vector<int32_t> starts;
   for (int64_t b = 0; b < c.batch; ++b) {
     for (int64_t i = 0; i < c.queries; ++i) {
@@ -103,19 +111,19 @@ Tensor starts_of(const Case& c) {
   return from(starts, {c.batch, c.queries});
 }
 
-Tensor keys_of(const Case& c) {
-  if (c.filter == Case::kAll) return {};
+Tensor keys_of(const AttentionCase& c) {
+  if (c.filter == AttentionCase::kAll) return {};
   std::vector<int64_t> lengths;
   std::vector<uint8_t> mask;
   for (int64_t b = 0; b < c.batch; ++b) {
     lengths.push_back(b == 1 ? 0 : c.keys - 3 * b);
     for (int64_t key = 0; key < c.keys; ++key) mask.push_back(has_key(c, b, key));
   }
-  return c.filter == Case::kLengths ? from(lengths, {c.batch})
-                                    : from(mask, {c.batch, c.keys}, DType::kBool);
+  return c.filter == AttentionCase::kLengths ? from(lengths, {c.batch})
+                                             : from(mask, {c.batch, c.keys}, DType::kBool);
 }
 
-AttentionOptions options_of(const Case& c, AttentionImplementation implementation) {
+AttentionOptions options_of(const AttentionCase& c, AttentionImplementation implementation) {
   AttentionOptions options;
   options.keys = keys_of(c);
   options.starts = starts_of(c);
@@ -130,9 +138,9 @@ struct Reference {
   std::vector<double> y, dq, dk, dv;
 };
 
-Reference define(const Case& c, const std::vector<float>& q, const std::vector<float>& k,
-                 const std::vector<float>& v, const std::vector<float>& g, uint64_t seed,
-                 uint64_t first_block) {
+Reference define(const AttentionCase& c, const std::vector<float>& q,
+                 const std::vector<float>& k, const std::vector<float>& v,
+                 const std::vector<float>& g, uint64_t seed, uint64_t first_block) {
   Reference out{std::vector<double>(q.size()), std::vector<double>(q.size()),
                 std::vector<double>(k.size()), std::vector<double>(k.size())};
   const double scale = 1 / std::sqrt(static_cast<double>(c.depth));
@@ -189,12 +197,14 @@ struct Operands {
   std::vector<float> q, k, v, g;
 };
 
-class AttentionCases : public SessionTest, public ::testing::WithParamInterface<Case> {
+class AttentionCases : public SessionTest, public ::testing::WithParamInterface<AttentionCase> {
  protected:
-  static Shape query_shape(const Case& c) { return {c.batch, c.queries, c.heads, c.depth}; }
-  static Shape key_shape(const Case& c) { return {c.batch, c.keys, c.heads, c.depth}; }
+  static Shape query_shape(const AttentionCase& c) {
+    return {c.batch, c.queries, c.heads, c.depth};
+  }
+  static Shape key_shape(const AttentionCase& c) { return {c.batch, c.keys, c.heads, c.depth}; }
 
-  static Operands operands_of(const Case& c) {
+  static Operands operands_of(const AttentionCase& c) {
     const int64_t queries = query_shape(c).elements(), keys = key_shape(c).elements();
     return {random_values(queries, 1, -2, 2), random_values(keys, 2, -2, 2),
             random_values(keys, 3), random_values(queries, 4)};
@@ -207,7 +217,7 @@ struct Outcome {
   Reference want;
 };
 
-Outcome attend(const Case& c, const Operands& values, const Shape& query_shape,
+Outcome attend(const AttentionCase& c, const Operands& values, const Shape& query_shape,
                const Shape& key_shape, AttentionImplementation implementation,
                DType dtype = DType::kFloat32) {
   Session& session = Session::current();
@@ -233,7 +243,7 @@ Outcome attend(const Case& c, const Operands& values, const Shape& query_shape,
 }
 
 TEST_P(AttentionCases, BothImplementationsAgreeWithTheDefinition) {
-  const Case& c = GetParam();
+  const AttentionCase& c = GetParam();
   for (const AttentionImplementation implementation : {kMaterialised, kMemoryEfficient}) {
     SCOPED_TRACE(implementation == kMaterialised ? "materialised" : "memory-efficient");
     const Outcome got = attend(c, operands_of(c), query_shape(c), key_shape(c), implementation);
@@ -258,7 +268,7 @@ double distance(const Tensor& actual, const std::vector<double>& expected) {
 
 // On GPUs that have them; numbers are rounded to ten bits of mantissa.
 TEST_P(AttentionCases, AgreesWithTheDefinitionOnTensorCores) {
-  const Case& c = GetParam();
+  const AttentionCase& c = GetParam();
   SessionOptions rounded = options();
   rounded.tf32 = true;
   Session session(rounded);
@@ -271,7 +281,7 @@ TEST_P(AttentionCases, AgreesWithTheDefinitionOnTensorCores) {
 
 // On GPUs with tensor cores; other kernels multiply in float32.
 TEST_P(AttentionCases, AgreesWithTheDefinitionInBFloat16) {
-  const Case& c = GetParam();
+  const AttentionCase& c = GetParam();
   Operands values = operands_of(c);
   for (std::vector<float>* x : {&values.q, &values.k, &values.v, &values.g}) {
     for (float& value : *x) value = float{BFloat16(value)};
@@ -284,7 +294,7 @@ TEST_P(AttentionCases, AgreesWithTheDefinitionInBFloat16) {
   EXPECT_LT(distance(got.dv, got.want.dv), 5e-3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, AttentionCases, ::testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Shapes, AttentionCases, ::testing::ValuesIn(kAttentionCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 using AttentionTest = SessionTest;

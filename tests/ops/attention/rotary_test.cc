@@ -13,20 +13,20 @@
 namespace tidemark::testing {
 namespace {
 
-struct Case {
+struct RotaryCase {
   Shape x;
   bool own = false;  // each sequence has angles of its own
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.x.to_string() << c.own; }
+void PrintTo(const RotaryCase& c, std::ostream* out) { *out << c.x.to_string() << c.own; }
 
-Shape table_of(const Case& c) {
+Shape table_of(const RotaryCase& c) {
   const int64_t half = c.x[3] / 2;
   return c.own ? Shape{c.x[0], c.x[1], half} : Shape{c.x[1], half};
 }
 
 // y of rotary.h's formula, in float64; `sign` -1: the gradient's.
-std::vector<double> define(const Case& c, const std::vector<float>& x,
+std::vector<double> define(const RotaryCase& c, const std::vector<float>& x,
                            const std::vector<float>& cos, const std::vector<float>& sin,
                            double sign) {
   std::vector<double> y(x.size());
@@ -45,9 +45,9 @@ std::vector<double> define(const Case& c, const std::vector<float>& x,
   return y;
 }
 
-class Rotary : public ::testing::TestWithParam<Case> {
+class Rotary : public ::testing::TestWithParam<RotaryCase> {
  protected:
-  const Case c = GetParam();
+  const RotaryCase c = GetParam();
   const Array x = Array::random(c.x, 1);
   const Array cos = Array::random(table_of(c), 2), sin = Array::random(table_of(c), 3);
 };
@@ -68,11 +68,12 @@ TEST_P(Rotary, RepeatsToTheBitWhateverTheThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Rotary,
-                         ::testing::Values(Case{{1, 1, 1, 2}}, Case{{2, 3, 1, 6}},
-                                           Case{{2, 5, 3, 16}, true}, Case{{3, 40, 9, 64}},
-                                           Case{{1, 200, 4, 128}}, Case{{2, 7, 2, 34}, true},
-                                           Case{{4, 1, 2, 8}, true}, Case{{2, 3, 5, 256}}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Rotary,
+    ::testing::Values(RotaryCase{{1, 1, 1, 2}}, RotaryCase{{2, 3, 1, 6}},
+                      RotaryCase{{2, 5, 3, 16}, true}, RotaryCase{{3, 40, 9, 64}},
+                      RotaryCase{{1, 200, 4, 128}}, RotaryCase{{2, 7, 2, 34}, true},
+                      RotaryCase{{4, 1, 2, 8}, true}, RotaryCase{{2, 3, 5, 256}}));
 
 using RotaryTest = SessionTest;
 

@@ -5,7 +5,7 @@
 namespace tidemark {
 namespace {
 
-const std::vector<testing::ConvCase<2>> kCases{
+const std::vector<testing::ConvCase<2>> kConv2dCases{
     {{1, 1, 1, 1}, {1, 1, 1, 1}, {}},
     {{2, 5, 7, 3}, {4, 3, 3, 3}, {}},
     {{2, 5, 7, 3}, {4, 3, 3, 3}, {.padding = {1, 1}}},
@@ -22,7 +22,8 @@ const std::vector<testing::ConvCase<2>> kCases{
 
 class Conv2d : public testing::ConvContract<2> {
  protected:
-  Conv2d() : ConvContract(kCases[GetParam()], kConv2d, kConv2dGradInput, kConv2dGradWeight) {}
+  Conv2d()
+      : ConvContract(kConv2dCases[GetParam()], kConv2d, kConv2dGradInput, kConv2dGradWeight) {}
 };
 
 TEST_P(Conv2d, ForwardAgreesWithTheDefinition) { expect_forward_agrees_with_the_definition(); }
@@ -46,7 +47,7 @@ TEST_P(Conv2d, CostCountsTwoOperationsForEachProduct) {
   EXPECT_TRUE(cost.matrix);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Conv2d, ::testing::Range(size_t{0}, kCases.size()));
+INSTANTIATE_TEST_SUITE_P(Shapes, Conv2d, ::testing::Range(size_t{0}, kConv2dCases.size()));
 
 std::string error_of(const std::vector<Shape>& shapes, const Conv2dAttrs& conv) {
   std::vector<TensorMeta> in;

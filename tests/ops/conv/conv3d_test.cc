@@ -11,7 +11,7 @@ using testing::check_gradients;
 using testing::to_vector;
 using testing::usage_error;
 
-const std::vector<testing::ConvCase<3>> kCases{
+const std::vector<testing::ConvCase<3>> kConv3dCases{
     {{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}, {}},
     {{2, 3, 5, 7, 3}, {4, 3, 3, 3, 3}, {.padding = {1, 1, 1}}},
     {{1, 4, 9, 8, 16}, {16, 3, 3, 3, 16}, {.stride = {2, 2, 2}, .padding = {1, 1, 1}}},
@@ -25,7 +25,8 @@ const std::vector<testing::ConvCase<3>> kCases{
 
 class Conv3d : public testing::ConvContract<3> {
  protected:
-  Conv3d() : ConvContract(kCases[GetParam()], kConv3d, kConv3dGradInput, kConv3dGradWeight) {}
+  Conv3d()
+      : ConvContract(kConv3dCases[GetParam()], kConv3d, kConv3dGradInput, kConv3dGradWeight) {}
 };
 
 TEST_P(Conv3d, ForwardAgreesWithTheDefinition) { expect_forward_agrees_with_the_definition(); }
@@ -36,7 +37,7 @@ TEST_P(Conv3d, GradientsAgreeWithTheDefinition) {
 
 TEST_P(Conv3d, RepeatsToTheBit) { expect_repeats_to_the_bit(); }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Conv3d, ::testing::Range(size_t{0}, kCases.size()));
+INSTANTIATE_TEST_SUITE_P(Shapes, Conv3d, ::testing::Range(size_t{0}, kConv3dCases.size()));
 
 // Through the session: the public function and its gradients.
 class Conv3dGrad : public testing::SessionTest {};

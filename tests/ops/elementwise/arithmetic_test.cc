@@ -8,12 +8,12 @@ namespace {
 
 using ArithmeticTest = SessionTest;
 
-struct Case {
+struct ArithmeticCase {
   const char* name;
   Tensor (*run)(const Tensor&, const Tensor&);
   double (*expected)(double, double);
 };
-const Case kCases[] = {
+const ArithmeticCase kArithmeticCases[] = {
     {"add", add, [](double a, double b) { return a + b; }},
     {"sub", sub, [](double a, double b) { return a - b; }},
     {"mul", mul, [](double a, double b) { return a * b; }},
@@ -44,7 +44,7 @@ const std::pair<Shape, Shape> kShapes[] = {
 };
 
 TEST_F(ArithmeticTest, AgreesWithPlainLoopsUnderBroadcasting) {
-  for (const Case& c : kCases) {
+  for (const ArithmeticCase& c : kArithmeticCases) {
     for (const auto& [as, bs] : kShapes) {
       SCOPED_TRACE(c.name + as.to_string() + bs.to_string());
       const std::vector<float> a = random_values(as.elements(), 1, 0.5, 2);
@@ -64,7 +64,7 @@ TEST_F(ArithmeticTest, AgreesWithPlainLoopsUnderBroadcasting) {
 }
 
 TEST_F(ArithmeticTest, GradientsUnderBroadcasting) {
-  for (const Case& c : kCases) {
+  for (const ArithmeticCase& c : kArithmeticCases) {
     for (const auto& [as, bs] : kShapes) {
       if (as.elements() > 1000 || bs.elements() > 1000) continue;
       SCOPED_TRACE(c.name + as.to_string() + bs.to_string());
@@ -103,7 +103,7 @@ TEST_F(ArithmeticTest, AnInputUsedTwiceGetsBothGradients) {
 
 TEST_F(ArithmeticTest, OnlyOneSideNeedsAGradient) {
   const Tensor constant = random_tensor({3}, 9, 0.5, 2);
-  for (const Case& c : kCases) {
+  for (const ArithmeticCase& c : kArithmeticCases) {
     SCOPED_TRACE(c.name);
     check_gradients([&](std::vector<Tensor> x) { return c.run(x[0], constant); }, {{2, 3}});
     check_gradients([&](std::vector<Tensor> x) { return c.run(constant, x[0]); }, {{2, 3}},

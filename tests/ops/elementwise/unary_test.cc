@@ -13,13 +13,13 @@ namespace {
 
 using UnaryTest = SessionTest;
 
-struct Case {
+struct UnaryCase {
   const char* name;
   Tensor (*run)(const Tensor&);
   double (*expected)(double);
   float low, high;
 };
-const Case kCases[] = {
+const UnaryCase kUnaryCases[] = {
     {"scale", [](const Tensor& x) { return scale(x, -2.5); }, [](double x) { return -2.5 * x; },
      -2, 2},
     {"neg", neg, [](double x) { return -x; }, -2, 2},
@@ -37,7 +37,7 @@ const Case kCases[] = {
 };
 
 TEST_F(UnaryTest, AgreesWithPlainLoops) {
-  for (const Case& c : kCases) {
+  for (const UnaryCase& c : kUnaryCases) {
     for (const Shape& shape : {Shape{}, Shape{0, 4}, Shape{3, 5}, Shape{70003}}) {
       SCOPED_TRACE(c.name + shape.to_string());
       const std::vector<float> x = random_values(shape.elements(), 3, c.low, c.high);
@@ -50,7 +50,7 @@ TEST_F(UnaryTest, AgreesWithPlainLoops) {
 
 TEST_F(UnaryTest, StridedInputs) {
   const std::vector<float> x = random_values(6 * 5, 3, 0.5, 2);
-  for (const Case& c : kCases) {
+  for (const UnaryCase& c : kUnaryCases) {
     SCOPED_TRACE(c.name);
     std::vector<double> expected;
     for (size_t i = 0; i < 5; ++i) {
@@ -64,7 +64,7 @@ TEST_F(UnaryTest, StridedInputs) {
 }
 
 TEST_F(UnaryTest, Gradients) {
-  for (const Case& c : kCases) {
+  for (const UnaryCase& c : kUnaryCases) {
     for (const Shape& shape : {Shape{}, Shape{0, 4}, Shape{3, 5}}) {
       SCOPED_TRACE(c.name + shape.to_string());
       check_gradients([&](std::vector<Tensor> x) { return c.run(x[0]); }, {shape},
@@ -74,7 +74,7 @@ TEST_F(UnaryTest, Gradients) {
 }
 
 TEST_F(UnaryTest, GradientsOfStridedInputsAndOutputs) {
-  for (const Case& c : kCases) {
+  for (const UnaryCase& c : kUnaryCases) {
     SCOPED_TRACE(c.name);
     check_gradients(
         [&](std::vector<Tensor> x) { return transpose(c.run(transpose(x[0], 0, 1)), 0, 1); },

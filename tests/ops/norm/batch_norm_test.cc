@@ -15,7 +15,7 @@
 namespace tidemark::testing {
 namespace {
 
-constexpr double kEps = 1e-3;
+constexpr double kBatchNormEps = 1e-3;
 
 struct Case {
   Shape shape;
@@ -64,12 +64,12 @@ double derivative(Activation f, double v) {
 }
 
 // Everything in double, straight from the formulas. `frozen`: mean and var as given.
-struct Reference {
+struct BatchNormReference {
   std::vector<double> y, mean, var, gx, ggamma, gbeta, gresidual;
 
-  Reference(const Case& c, const Array& x, const Array& gamma, const Array& beta,
-            const Array& residual, const Array& gy, const Array* frozen_mean = nullptr,
-            const Array* frozen_var = nullptr) {
+  BatchNormReference(const Case& c, const Array& x, const Array& gamma, const Array& beta,
+                     const Array& residual, const Array& gy, const Array* frozen_mean = nullptr,
+                     const Array* frozen_var = nullptr) {
     const size_t channels = gamma.values.size(), n = x.values.size();
     const double m = static_cast<double>(n / channels);
     mean.assign(channels, 0);
@@ -84,7 +84,7 @@ struct Reference {
     ggamma.assign(channels, 0);
     gbeta.assign(channels, 0);
     const auto normal = [&](size_t i) {
-      return (x[i] - mean[i % channels]) / std::sqrt(var[i % channels] + kEps);
+      return (x[i] - mean[i % channels]) / std::sqrt(var[i % channels] + kBatchNormEps);
     };
     for (size_t i = 0; i < n; ++i) {
       double value = normal(i) * gamma[i % channels] + beta[i % channels];
@@ -98,7 +98,7 @@ struct Reference {
     for (size_t i = 0; i < n; ++i) {
       const size_t k = i % channels;
       const double spread = frozen_mean ? 0 : gbeta[k] / m + normal(i) * ggamma[k] / m;
-      gx.push_back(gamma[k] / std::sqrt(var[k] + kEps) * (gresidual[i] - spread));
+      gx.push_back(gamma[k] / std::sqrt(var[k] + kBatchNormEps) * (gresidual[i] - spread));
     }
   }
 };
@@ -106,7 +106,7 @@ struct Reference {
 class BatchNorm : public ::testing::TestWithParam<Case> {
  protected:
   const Case c = GetParam();
-  const BatchNormAttrs attrs{kEps, static_cast<int64_t>(c.activation)};
+  const BatchNormAttrs attrs{kBatchNormEps, static_cast<int64_t>(c.activation)};
   const Shape channels{c.shape.back()};
   Array x = Array::random(c.shape, 1, -2, 3);
   Array gamma = Array::random(channels, 2, 0.5, 6);  // values on both sides of 6
@@ -133,12 +133,13 @@ class BatchNorm : public ::testing::TestWithParam<Case> {
     const int64_t f = c.residual ? 0 : attrs.activation;
     std::vector<Array> inputs{x, masked(y), gamma, mean, var};
     if (f != 0) inputs.push_back(beta);
-    return run_kernel(kBatchNormGrad, inputs, BatchNormGradAttrs{kEps, f, frozen}, c.threads);
+    return run_kernel(kBatchNormGrad, inputs, BatchNormGradAttrs{kBatchNormEps, f, frozen},
+                      c.threads);
   }
 };
 
 TEST_P(BatchNorm, AgreesWithTheDefinition) {
-  const Reference reference(c, x, gamma, beta, residual, gy);
+  const BatchNormReference reference(c, x, gamma, beta, residual, gy);
   const auto moments = run_kernel(kBatchMoments, {x}, {}, c.threads);
   const auto y = normalise(moments[0], moments[1]);
   expect_near(y[0], reference.y, 1e-5, "y");
@@ -153,7 +154,7 @@ TEST_P(BatchNorm, AgreesWithTheDefinition) {
 
 TEST_P(BatchNorm, InferenceUsesTheGivenStatistics) {
   const Array mean = Array::random(channels, 6), var = Array::random(channels, 7, 0.5, 2);
-  const Reference reference(c, x, gamma, beta, residual, gy, &mean, &var);
+  const BatchNormReference reference(c, x, gamma, beta, residual, gy, &mean, &var);
   const auto y = normalise(mean, var);
   expect_near(y[0], reference.y, 1e-5, "y");
   const auto grad = backward(y, mean, var, true);
@@ -197,7 +198,8 @@ TEST(BatchNormMoments, KeepTheirDigitsFarFromZero) {
   for (float& value : x.values) value += 1000;
   const Array one = Array::filled({8}, 1), zero = Array::filled({8}, 0);
   const auto run = run_kernel(kBatchMoments, {x});
-  const Reference reference({x.shape, Activation::kNone, false, 2}, x, one, zero, x, x);
+  const BatchNormReference reference({x.shape, Activation::kNone, false, 2}, x, one, zero, x,
+                                     x);
   for (size_t c = 0; c < 8; ++c) {
     EXPECT_NEAR(run[1][c], reference.var[c], 1e-4) << c;
   }
@@ -210,7 +212,8 @@ TEST(BatchNormActivations, DoNotHideWhatIsNotANumber) {
   const auto moments = run_kernel(kBatchMoments, {x});
   EXPECT_TRUE(std::isnan(moments[0][2]));
   for (const int64_t f : {1, 2, 3}) {
-    const auto run = run_kernel(kBatchNorm, {x, one, one, one, one}, BatchNormAttrs{kEps, f});
+    const auto run =
+        run_kernel(kBatchNorm, {x, one, one, one, one}, BatchNormAttrs{kBatchNormEps, f});
     EXPECT_TRUE(std::isnan(run[0][5])) << f;
   }
 }
@@ -249,7 +252,7 @@ TEST(BatchNormErrors, AResidualNeedsARelu) {
   std::vector<TensorMeta> in(6, TensorMeta::contiguous(DType::kFloat32, {8}));
   in[0] = in[5] = TensorMeta::contiguous(DType::kFloat32, {2, 8});
   for (const int64_t f : {0, 2, 3}) {
-    const Attrs attrs = BatchNormAttrs{kEps, f};
+    const Attrs attrs = BatchNormAttrs{kBatchNormEps, f};
     EXPECT_THROW(kBatchNorm.infer({in, {}, attrs}), UsageError) << f;
   }
 }
@@ -264,7 +267,7 @@ TEST(BatchNormTest, ViewsThatAreNotAlignedAreReadAsTheyLie) {
     return reshape(narrow(all, 0, 1, as.elements()), as);
   };
   const Tensor x = shifted(shape, 1), gamma = shifted({8}, 2), beta = shifted({8}, 3);
-  const BatchNormAttrs attrs{kEps, 0};
+  const BatchNormAttrs attrs{kBatchNormEps, 0};
   const auto run = [&](const Tensor& from) {
     const std::vector<Tensor> moments = dispatch(kBatchMoments, {from});
     return std::vector{

@@ -10,13 +10,13 @@
 namespace tidemark::testing {
 namespace {
 
-constexpr double kEps = 1e-5;
+constexpr double kLayerNormEps = 1e-5;
 
 // Of layer_norm.h's formulas, in float64.
-struct Reference {
+struct LayerNormReference {
   std::vector<double> y, mean, rstd, gx, ggamma, gbeta;
 
-  Reference(const Array& x, const Array& gamma, const Array& beta, const Array& gy)
+  LayerNormReference(const Array& x, const Array& gamma, const Array& beta, const Array& gy)
       : ggamma(gamma.values.size()), gbeta(gamma.values.size()) {
     const size_t columns = gamma.values.size();
     const double n = static_cast<double>(columns);
@@ -25,7 +25,7 @@ struct Reference {
       for (size_t c = 0; c < columns; ++c) sum += x[start + c];
       const double m = sum / n;
       for (size_t c = 0; c < columns; ++c) squares += std::pow(x[start + c] - m, 2);
-      const double r = 1 / std::sqrt(squares / n + kEps);
+      const double r = 1 / std::sqrt(squares / n + kLayerNormEps);
       mean.push_back(m);
       rstd.push_back(r);
       const auto h = [&](size_t c) { return (x[start + c] - m) * r; };
@@ -52,16 +52,16 @@ class LayerNorm : public ::testing::TestWithParam<Shape> {
   const Array gy = Array::random(shape, 4);
 
   KernelRun forward(int threads = test_threads()) const {
-    return run_kernel(kLayerNorm, {x, gamma, beta}, LayerNormAttrs{kEps}, threads);
+    return run_kernel(kLayerNorm, {x, gamma, beta}, LayerNormAttrs{kLayerNormEps}, threads);
   }
   KernelRun backward(const KernelRun& y, int threads = test_threads()) const {
-    return run_kernel(kLayerNormGrad, {x, gy, gamma, y[1], y[2]}, LayerNormAttrs{kEps},
+    return run_kernel(kLayerNormGrad, {x, gy, gamma, y[1], y[2]}, LayerNormAttrs{kLayerNormEps},
                       threads);
   }
 };
 
 TEST_P(LayerNorm, AgreesWithTheDefinition) {
-  const Reference reference(x, gamma, beta, gy);
+  const LayerNormReference reference(x, gamma, beta, gy);
   const KernelRun y = forward();
   EXPECT_EQ(y.metas[1].shape, Shape(std::span(shape.begin(), shape.rank() - 1)));
   expect_near(y[0], reference.y, 2e-6, "y");

@@ -13,20 +13,20 @@
 namespace tidemark::testing {
 namespace {
 
-constexpr double kEps = 1e-5;
+constexpr double kRmsNormEps = 1e-5;
 
 // Of rms_norm.h's formulas, in float64.
-struct Reference {
+struct RmsNormReference {
   std::vector<double> y, rstd, gx, gweight;
 
-  Reference(const Array& x, const Array& weight, const Array& gy)
+  RmsNormReference(const Array& x, const Array& weight, const Array& gy)
       : gweight(weight.values.size()) {
     const size_t columns = weight.values.size();
     const double n = static_cast<double>(columns);
     for (size_t start = 0; start < x.values.size(); start += columns) {
       double squares = 0, product = 0;
       for (size_t c = 0; c < columns; ++c) squares += std::pow(double{x[start + c]}, 2);
-      const double r = 1 / std::sqrt(squares / n + kEps);
+      const double r = 1 / std::sqrt(squares / n + kRmsNormEps);
       rstd.push_back(r);
       const auto h = [&](size_t c) { return x[start + c] * r; };
       for (size_t c = 0; c < columns; ++c) {
@@ -49,7 +49,7 @@ class RmsNorm : public ::testing::TestWithParam<Shape> {
   const Array gy = Array::random(shape, 3);
 
   KernelRun forward(int threads = test_threads()) const {
-    return run_kernel(kRmsNorm, {x, weight}, RmsNormAttrs{kEps}, threads);
+    return run_kernel(kRmsNorm, {x, weight}, RmsNormAttrs{kRmsNormEps}, threads);
   }
   KernelRun backward(const KernelRun& y, bool frozen = false,
                      int threads = test_threads()) const {
@@ -58,7 +58,7 @@ class RmsNorm : public ::testing::TestWithParam<Shape> {
 };
 
 TEST_P(RmsNorm, AgreesWithTheDefinition) {
-  const Reference reference(x, weight, gy);
+  const RmsNormReference reference(x, weight, gy);
   const KernelRun y = forward();
   EXPECT_EQ(y.metas[1].shape, Shape(std::span(shape.begin(), shape.rank() - 1)));
   expect_near(y[0], reference.y, 1e-6, "y");

@@ -7,12 +7,12 @@
 namespace tidemark::testing {
 namespace {
 
-struct Case {
+struct PoolCase {
   Shape x;
   Pool2dAttrs attrs;
 };
 
-const std::vector<Case> kCases{
+const std::vector<PoolCase> kPoolCases{
     {{1, 1, 1, 1}, {{1, 1}, {1, 1}, {0, 0}}},
     {{2, 6, 8, 4}, {{2, 2}, {2, 2}, {0, 0}}},
     {{2, 7, 9, 5}, {{3, 3}, {2, 2}, {1, 1}}},
@@ -24,7 +24,7 @@ const std::vector<Case> kCases{
 
 // Visits every cell of every window: the elements of x and y, and the cell's number.
 template <class Visit>
-void for_each_cell(const Case& c, const Shape& y, Visit visit) {
+void for_each_cell(const PoolCase& c, const Shape& y, Visit visit) {
   for (int64_t i = 0; i < y.elements(); ++i) {
     const int64_t channel = i % y[3], q = i / y[3] % y[2], p = i / y[3] / y[2] % y[1];
     const int64_t n = i / y[3] / y[2] / y[1];
@@ -42,7 +42,7 @@ void for_each_cell(const Case& c, const Shape& y, Visit visit) {
 
 class Pool2d : public ::testing::TestWithParam<size_t> {
  protected:
-  const Case& c = kCases[GetParam()];
+  const PoolCase& c = kPoolCases[GetParam()];
   Array x = Array::random(c.x, 1);
 };
 
@@ -99,7 +99,7 @@ TEST_P(Pool2d, RepeatsToTheBitWithAnyNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Pool2d, ::testing::Range(size_t{0}, kCases.size()));
+INSTANTIATE_TEST_SUITE_P(Shapes, Pool2d, ::testing::Range(size_t{0}, kPoolCases.size()));
 
 TEST(MaxPool2d, NotANumberWinsAndEqualValuesGiveTheFirst) {
   Array x = Array::filled({1, 4, 4, 2}, 3);
@@ -128,7 +128,8 @@ TEST(MaxPool2d, TheLastWindowMayReachPastTheEnd) {
                         {7, 2, 3, 1, 3},
                         {7, 1, 4, 0, 2},
                         {8, 3, 3, 1, 3}}) {
-    const Case shapes{{1, c.extent, 9, 2}, {{c.window, 3}, {c.stride, 2}, {c.padding, 1}, 1}};
+    const PoolCase shapes{{1, c.extent, 9, 2},
+                          {{c.window, 3}, {c.stride, 2}, {c.padding, 1}, 1}};
     const Array x = Array::random(shapes.x, 1);
     const auto run = run_kernel(kMaxPool2d, {x}, shapes.attrs);
     ASSERT_EQ(run[0].shape, Shape({1, c.expected, 5, 2})) << c.extent;

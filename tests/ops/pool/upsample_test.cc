@@ -19,12 +19,12 @@ constexpr Interpolation kKinds[] = {Interpolation::kNearest, Interpolation::kLin
                                     Interpolation::kLinearAlignCorners};
 
 // Images are volumes of one slice.
-struct Case {
+struct UpsampleCase {
   Shape x;
   int64_t extents[3];
 };
 
-const std::vector<Case> kCases{
+const std::vector<UpsampleCase> kUpsampleCases{
     {{1, 1, 1, 1, 1}, {1, 1, 1}},   {{2, 1, 6, 8, 4}, {1, 12, 16}},
     {{1, 1, 7, 5, 3}, {1, 14, 10}}, {{3, 1, 5, 4, 70}, {1, 9, 11}},
     {{1, 1, 1, 9, 2}, {1, 5, 1}},   {{1, 1, 9, 7, 600}, {1, 3, 4}},
@@ -47,7 +47,7 @@ double weight(int64_t i, int64_t o, int64_t inputs, int64_t outputs, Interpolati
 
 // Visits the elements of x that each element of y reads, with their weights.
 template <class Visit>
-void for_each_term(const Case& c, Interpolation kind, Visit visit) {
+void for_each_term(const UpsampleCase& c, Interpolation kind, Visit visit) {
   const auto& to = c.extents;
   const int64_t channels = c.x[4], cells = c.x[1] * c.x[2] * c.x[3];
   for (int64_t o = 0; o < c.x[0] * to[0] * to[1] * to[2]; ++o) {
@@ -74,7 +74,7 @@ UpsampleAttrs attrs_of(const int64_t* extents, Interpolation kind) {
 
 class UpsampleKernel : public ::testing::TestWithParam<size_t> {
  protected:
-  const Case& case_ = kCases[GetParam()];
+  const UpsampleCase& case_ = kUpsampleCases[GetParam()];
   Array x_ = Array::random(case_.x, 1);
   Array gy_ = Array::random(
       {case_.x[0], case_.extents[0], case_.extents[1], case_.extents[2], case_.x[4]}, 2);
@@ -118,7 +118,8 @@ TEST_P(UpsampleKernel, RepeatsToTheBitWithAnyNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, UpsampleKernel, ::testing::Range(size_t{0}, kCases.size()));
+INSTANTIATE_TEST_SUITE_P(Shapes, UpsampleKernel,
+                         ::testing::Range(size_t{0}, kUpsampleCases.size()));
 
 // Sums are in float32. (bfloat16_test.cc needs a processor that multiplies bfloat16.)
 TEST(UpsampleBfloat16, RoundsWhatFloat32Gives) {

@@ -10,9 +10,9 @@
 namespace tidemark {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(Errors, DataErrorNamesFileAndOffset) {
   const DataError error("train-images", 16, "truncated");

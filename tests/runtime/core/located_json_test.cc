@@ -10,8 +10,8 @@ namespace tidemark {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string message(const std::string& text, int max_depth = 16) {
   try {

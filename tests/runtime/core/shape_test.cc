@@ -11,9 +11,9 @@
 namespace tidemark {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(Shape, HoldsItsExtents) {
   const Shape shape{8, 224, 224, 3};

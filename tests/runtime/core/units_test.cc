@@ -107,7 +107,7 @@ TEST(ParseBytes, RefusesTheRest) {
 
 TEST(ParseBytes, ErrorQuotesTheText) {
   EXPECT_THAT([] { parse_bytes("12 parsecs"); },
-              testing::ThrowsMessage<UsageError>(testing::HasSubstr("'12 parsecs'")));
+              ::testing::ThrowsMessage<UsageError>(::testing::HasSubstr("'12 parsecs'")));
 }
 
 }  // namespace

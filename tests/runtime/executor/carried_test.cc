@@ -21,7 +21,7 @@ enum class Carries : uint8_t {
   kSumsInPlace,  // step 1 writes what step 0 has made
   kStates,       // each step computes its states from those of the step before
 };
-constexpr const char* kNames[] = {"sums", "sums_in_place", "states"};
+constexpr const char* kCarriesNames[] = {"sums", "sums_in_place", "states"};
 
 class CarryingTraining {
  public:
@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, Carried,
                          ::testing::Values(Carries::kSums, Carries::kSumsInPlace,
                                            Carries::kStates),
                          [](const auto& tested) {
-                           return std::string(kNames[static_cast<size_t>(tested.param)]);
+                           return std::string(kCarriesNames[static_cast<size_t>(tested.param)]);
                          });
 
 // --- which storage has which number ---

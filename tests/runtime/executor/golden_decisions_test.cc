@@ -15,7 +15,7 @@ namespace {
 
 using namespace tidemark::literals;
 
-constexpr int kCalls = 40;
+constexpr int kGoldenCalls = 40;
 
 struct Tiers {
   const char* name;
@@ -51,9 +51,9 @@ TEST(GoldenDecisions, OfRandomPrograms) {
             Session session(options);
             if (plans) session.plan_steps(repeatable_plans(decisions));
             try {
-              run_random_program(session, seed, policy.name == "tide" ? 20 : 8, kCalls,
+              run_random_program(session, seed, policy.name == "tide" ? 20 : 8, kGoldenCalls,
                                  /*alike=*/true, [&](int, int call, std::vector<Handle>& live) {
-                                   if (call >= kCalls) return true;
+                                   if (call >= kGoldenCalls) return true;
                                    for (const Handle& handle : live)
                                      decisions.add_offset(*handle);
                                    return true;

@@ -24,8 +24,8 @@ namespace {
 
 using Do = Schedule::Do;
 
-constexpr int kSteps = 7, kCalls = 30;
-constexpr uint32_t kSeeds = kSanitized ? 40 : 300;
+constexpr int kSimulatedSteps = 7, kSimulatedCalls = 30;
+constexpr uint32_t kSimulatedSeeds = kSanitized ? 40 : 300;
 
 // At 1e9 every duration is a whole number of nanoseconds, so nothing is rounded twice. `link`:
 // bytes per second, each way; `beside`: the share of it while the other way is busy.
@@ -51,12 +51,12 @@ void run_program(Session& session, uint32_t seed, const std::function<void(StepS
   for (int i = 0; i < 4; ++i) {
     parameters.push_back(toy_upload(session, words(), 1, Category::kParameter));
   }
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kSimulatedSteps; ++step) {
     random.seed(seed);
     after(session.step([&] {
       std::vector<Handle> live = parameters;
       live.push_back(toy_upload(session, words(), 1));
-      for (int call = 0; call < kCalls; ++call) {
+      for (int call = 0; call < kSimulatedCalls; ++call) {
         std::vector<Handle> inputs;
         for (uint32_t k = 1 + pick(3); k > 0; --k) inputs.push_back(live[pick(live.size())]);
         if (pick(10) == 0) {
@@ -292,7 +292,7 @@ void compare(uint32_t seed, const DeviceProfile& profile, bool placed, Seen& see
 // Whether or not copies slow down those the other way.
 TEST(LiveAndSimulated, PlacedSchedulesAreEqualInEventsBytesAndTime) {
   Seen seen;
-  for (uint32_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= kSimulatedSeeds && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     compare(seed, profile_with_link(1e9, seed % 2 == 0 ? 0.5 : 1), /*placed=*/true, seen,
             [](const std::vector<Deed>& live, Nanos took, const StepStats& stats,
@@ -323,7 +323,7 @@ TEST(LiveAndSimulated, SchedulesWithoutPlacesTakeAboutAsLong) {
   int as_scheduled = 0;
   DeviceProfile profile = profile_with_link(20e9);
   profile.memory_bandwidth = 2e13;
-  for (uint32_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+  for (uint32_t seed = 1; seed <= kSimulatedSeeds && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     compare(seed, profile, /*placed=*/false, seen,
             [&](std::vector<Deed> live, Nanos, const StepStats& stats, const ScheduleCost&,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/executor/step_planner.h"
+#include "tests/runtime/executor/exits.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"
 #include "tests/support/sanitized.h"
@@ -19,19 +20,7 @@
 namespace tidemark::testing {
 namespace {
 
-// An unscheduled event before a call of one step.
-enum class Exit : uint8_t {
-  kNone,
-  kExtraCall,
-  kExtraUpload,
-  kExtraRead,
-  kHandleKept,
-  kEndsEarly,
-  kThrows,
-};
-constexpr const char* kExitNames[] = {"none",        "extra call", "extra upload", "extra read",
-                                      "handle kept", "ends early", "throws"};
-constexpr int kExitStep = 4, kSteps = 7;
+constexpr int kExitStep = 4, kStepsWithExit = 7;
 
 struct Leaves {
   Exit exit = Exit::kNone;
@@ -54,7 +43,7 @@ class WritesWhatIsReadAgain {
 
   std::vector<uint64_t> run(const Leaves& leaves) {
     std::vector<uint64_t> read;
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kStepsWithExit; ++i) {
       Handle kept;
       try {
         planned_.push_back(
@@ -140,7 +129,7 @@ TEST(OrderAndReleases, AReaderOfWhatAPutOffCallWritesIsMadeAgain) {
         options.producer = evict_the_reader;
         planned.session().plan_steps(options);
         ASSERT_EQ(planned.run({exit, at}), plain.run({exit, at}));
-        for (int step = 2; step < kSteps; ++step) {
+        for (int step = 2; step < kStepsWithExit; ++step) {
           // The step that leaves its schedule, and the next, which is recorded.
           const bool left = exit != Exit::kNone && (step == kExitStep || step == kExitStep + 1);
           EXPECT_TRUE(left || planned.planned()[static_cast<size_t>(step)]) << step;

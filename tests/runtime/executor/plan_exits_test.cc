@@ -15,6 +15,7 @@
 #include "runtime/core/errors.h"
 #include "runtime/executor/step_planner.h"
 #include "runtime/session/session.h"
+#include "tests/runtime/executor/exits.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/faulty_arena.h"
 #include "tests/support/random_program.h"
@@ -109,18 +110,6 @@ bool was_planned(Session& session) {
   });
   return session.last_step().planned || last;
 }
-
-enum class Exit : uint8_t {
-  kNone,
-  kExtraCall,
-  kExtraUpload,
-  kExtraRead,
-  kHandleKept,  // over the end of this step
-  kEndsEarly,
-  kThrows,
-};
-constexpr const char* kExitNames[] = {"none",        "extra call", "extra upload", "extra read",
-                                      "handle kept", "ends early", "throws"};
 
 struct ProgramRun {
   std::vector<uint64_t> read;  // the values that the program reads

@@ -26,11 +26,11 @@ constexpr double kRounding = 1.02;
 
 // Layers of a cheap and an expensive activation, their gradients, and an update with optimizer
 // state: h_i = f(x_i, w_i) takes 2000, x_{i+1} = g(h_i) takes 60, and backward twice that.
-class Training {
+class TideTraining {
  public:
   // `replaces`: each step makes new optimizer states from those of the previous step.
-  Training(int64_t arena, int64_t host, const std::string& policy = "tide",
-           const ResidencyOptions& residency = {}, bool replaces = false)
+  TideTraining(int64_t arena, int64_t host, const std::string& policy = "tide",
+               const ResidencyOptions& residency = {}, bool replaces = false)
       : stage_(policy, arena, host, {}, residency), replaces_(replaces) {
     for (int64_t i = 0; i < kLayers; ++i) {
       weights_.push_back(stage_.data(1, Category::kParameter));
@@ -96,14 +96,14 @@ class Training {
 };
 
 int64_t unmanaged_peak(bool replaces = false) {
-  Training training(1000, 0, "none", {}, replaces);
+  TideTraining training(1000, 0, "none", {}, replaces);
   training.step();
   return training.stage().session().peak_reserved().count() / kUnit.count();
 }
 
 // Nothing says that the program fits; the first steps show it, and nothing is tried.
 TEST(Tide, ReleasesNothingWhereEverythingFits) {
-  Training training(unmanaged_peak(), 1000);
+  TideTraining training(unmanaged_peak(), 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
   EXPECT_EQ(training.stage().count(EventKind::kEvict), 0);
   EXPECT_EQ(training.stage().count(EventKind::kOffload), 0);
@@ -112,7 +112,7 @@ TEST(Tide, ReleasesNothingWhereEverythingFits) {
 
 // A host tier's memory is taken before it is needed, as that takes long.
 TEST(Tide, SaysHowMuchAPlanKeepsOnTiersBeforeItIsFollowed) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   Session& session = training.stage().session();
   std::optional<Bytes> said;
   PlanOptions options = session.default_plan_options();
@@ -127,7 +127,7 @@ TEST(Tide, SaysHowMuchAPlanKeepsOnTiersBeforeItIsFollowed) {
 }
 
 TEST(Tide, SaysThatItBeginsToPlan) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   int announced = 0, planned = 0;
   training.stage().session().planner()->on_planning([&] { ++announced; });
   for (int i = 0; i < kSettled; ++i) {
@@ -143,7 +143,7 @@ TEST(Tide, SaysThatItBeginsToPlan) {
 // Copies leave ahead of need and come back ahead of use. The copied blocks are dropped when
 // space is needed.
 TEST(Tide, FollowsItsPlan) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
   EXPECT_GT(training.count(EventKind::kCopyOut, Reason::kPlan), 0);
   std::map<uint32_t, EventKind> last;
@@ -164,7 +164,7 @@ TEST(Tide, FollowsItsPlan) {
 }
 
 TEST(Tide, EvictsByPlanWithoutATier) {
-  Training training(unmanaged_peak() * 5 / 10, 0);
+  TideTraining training(unmanaged_peak() * 5 / 10, 0);
   for (int i = 0; i < kSettled; ++i) training.step();
   EXPECT_GT(training.count(EventKind::kEvict, Reason::kPlan), 0);
   EXPECT_GT(training.stage().stats().recomputes, 0);
@@ -176,7 +176,7 @@ TEST(Tide, EvictsByPlanWithoutATier) {
 // be no plan.
 TEST(Tide, TriesItsPlansAndKeepsTheBest) {
   for (const int64_t tenths : {4, 6, 8}) {
-    Training training(unmanaged_peak() * tenths / 10, 1000);
+    TideTraining training(unmanaged_peak() * tenths / 10, 1000);
     std::vector<Nanos> took;
     std::vector<int64_t> planned;
     for (int i = 0; i < kSettled; ++i) {
@@ -208,7 +208,7 @@ TEST(Tide, IsNeverWorseThanWithoutAPlan) {
   for (const int64_t host : {0, 1000}) {
     for (const int64_t tenths : {4, 5, 6, 7, 8, 9}) {
       const int64_t arena = unmanaged_peak() * tenths / 10;
-      Training training(arena, host);
+      TideTraining training(arena, host);
       Nanos unplanned{0}, settled{0};
       try {
         for (int i = 0; i < kSettled; ++i) {
@@ -235,7 +235,7 @@ TEST(Tide, TakesWhatItsScheduleSays) {
     for (const int64_t percent : {95, 85, 75, 65, 55, 45, 35}) {
       if (host == 0 && percent < 70) continue;  // what cannot be recomputed has to stay
       SCOPED_TRACE(std::to_string(percent) + " %, host " + std::to_string(host));
-      Training training(unmanaged_peak() * percent / 100, host);
+      TideTraining training(unmanaged_peak() * percent / 100, host);
       for (int i = 0; i < kSettled + 2; ++i) training.step();
       const StepStats& stats = training.stage().session().last_step();
       const BoundSchedule* bound = training.stage().session().planner()->current();
@@ -270,7 +270,7 @@ TEST(Tide, TakesWhatItsScheduleSays) {
 TEST(Tide, PlansStepsThatReplaceTheirStates) {
   for (const int64_t percent : {85, 65, 45}) {
     SCOPED_TRACE(std::to_string(percent) + " %");
-    Training training(unmanaged_peak(true) * percent / 100, 1000, "tide", {}, true);
+    TideTraining training(unmanaged_peak(true) * percent / 100, 1000, "tide", {}, true);
     Session& session = training.stage().session();
     session.plan_steps({.search = true,
                         .background = false,
@@ -296,7 +296,7 @@ TEST(Tide, PlansStepsThatReplaceTheirStates) {
 // reckon with it; what no plan can beat does not.
 TEST(Tide, BoundsGoByTheFastestCopy) {
   const auto ample_time = [](bool slow_copy) {
-    Training training(unmanaged_peak() * 6 / 10, 1000);
+    TideTraining training(unmanaged_peak() * 6 / 10, 1000);
     Session& session = training.stage().session();
     constexpr Bytes kCopy{1 << 20};
     const auto measure = [&](int64_t nanos_per_byte) {
@@ -326,7 +326,7 @@ TEST(Tide, BoundsGoByTheFastestCopy) {
 
 // What a plan costs is known with the plan; bounds are computed when asked for.
 TEST(Tide, NoStepWaitsForBounds) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   Session& session = training.stage().session();
   session.plan_steps({.order = false,
                       .search = true,
@@ -357,7 +357,7 @@ TEST(Tide, NoStepWaitsForBounds) {
 // Steps follow the first schedule while the second is being made. These steps are no trial; the
 // second schedule has one of its own.
 TEST(Tide, TriesEachScheduleThatComesFromTheBackground) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   Session& session = training.stage().session();
   size_t found = 0, judged_early = 0;
   session.plan_steps({.background = true, .report = [&](std::string_view line) {
@@ -381,7 +381,7 @@ TEST(Tide, TriesEachScheduleThatComesFromTheBackground) {
 TEST(Tide, BoundsWaitForTheSearchOfAnotherProgram) {
   std::promise<void> promise;
   std::atomic<bool> holds{false};
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   Session& session = training.stage().session();
   size_t found = 0;
   session.plan_steps(
@@ -419,7 +419,7 @@ TEST(Tide, BoundsWaitForTheSearchOfAnotherProgram) {
 // A call is added. The rest of the step goes by price alone, and so does the next step, as
 // storages that live on have other numbers.
 TEST(Tide, FallsBackWhereAStepDiffers) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
   ASSERT_GT(training.planned(), 0);
   training.step(/*extra=*/true);
@@ -438,7 +438,7 @@ TEST(Tide, FallsBackWhereAStepDiffers) {
 // Two programs alternate, as with batches of two sizes. Each has its plan; the first upload
 // tells which one it is.
 TEST(Tide, KeepsAPlanForEachProgram) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < 4 * kSettled; ++i) training.step(false, i % 2 == 0 ? 4 : 3);
   for (int i = 0; i < 4; ++i) {
     training.step(false, i % 2 == 0 ? 4 : 3);
@@ -449,7 +449,7 @@ TEST(Tide, KeepsAPlanForEachProgram) {
 
 // A step that throws leaves the plan intact for later steps.
 TEST(Tide, KeepsItsPlanOverAStepThatThrows) {
-  Training training(unmanaged_peak() * 6 / 10, 1000);
+  TideTraining training(unmanaged_peak() * 6 / 10, 1000);
   for (int i = 0; i < kSettled; ++i) training.step();
   ASSERT_GT(training.planned(), 0);
   const Nanos before = training.step();

@@ -9,11 +9,9 @@
 namespace tidemark::planner {
 namespace {
 
-using Kind = StepTrace::Kind;
-
 StepTrace::Op call(std::string_view name, std::vector<StepTrace::Input> inputs,
                    std::vector<uint32_t> outputs, std::vector<uint32_t> released = {}) {
-  StepTrace::Op op{.kind = Kind::kCall, .name = name};
+  StepTrace::Op op{.kind = StepTrace::Kind::kCall, .name = name};
   op.inputs = std::move(inputs);
   op.outputs = std::move(outputs);
   op.released = std::move(released);
@@ -29,7 +27,7 @@ StepTrace example() {
                     {"c", Category::kActivation, Bytes(700)}};
   graph.ops = {call("f", {{0, 0, false}}, {1}), call("g", {{0, 0, false}, {1, 0, false}}, {2}),
                call("update", {{0, 0, true}}, {}, {1}), call("h", {{0, 1, false}}, {3}, {3})};
-  graph.ops.push_back({.kind = Kind::kRead, .name = "read"});
+  graph.ops.push_back({.kind = StepTrace::Kind::kRead, .name = "read"});
   graph.ops.back().inputs = {{2, 0, false}};
   graph.ops.back().released = {2};
   return graph;
@@ -65,7 +63,7 @@ TEST(FromGraph, AStorageLivesUntilItIsLetGoOf) {
 
 TEST(FromGraph, AReadIsABarrier) {
   StepTrace graph = example();
-  graph.ops.insert(graph.ops.begin() + 2, {.kind = Kind::kRead, .name = "read"});
+  graph.ops.insert(graph.ops.begin() + 2, {.kind = StepTrace::Kind::kRead, .name = "read"});
   graph.ops[2].inputs = {{1, 0, false}};
   const Problem problem = problem_from_trace(graph);
   for (OpId k : {0, 1}) EXPECT_TRUE(before(problem, k, 2));

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 template <class Parse>
-std::string refusal(Parse parse) {
+std::string io_refusal(Parse parse) {
   try {
     parse();
   } catch (const DataError& error) {
@@ -26,7 +26,7 @@ std::string refusal(Parse parse) {
 }
 
 std::string csv_refusal(const std::string& rows) {
-  return refusal([&] { parse_layout_csv("id,lower,upper,size\n" + rows, "f.csv"); });
+  return io_refusal([&] { parse_layout_csv("id,lower,upper,size\n" + rows, "f.csv"); });
 }
 
 TEST(LayoutCsvTest, RoundTrip) {
@@ -57,7 +57,8 @@ TEST(LayoutCsvTest, RefusesWithThePlace) {
   EXPECT_THAT(csv_refusal(",0,1,5\n"), HasSubstr("the id is empty"));
   for (const char* text : {"", "1,2,3,4\n", "id,lower,upper\n", "id,lower,upper,size,gaps\n",
                            "id,id,lower,upper,size\n", "\n\n"}) {
-    EXPECT_THAT(refusal([&] { parse_layout_csv(text, "f.csv"); }), HasSubstr("f.csv")) << text;
+    EXPECT_THAT(io_refusal([&] { parse_layout_csv(text, "f.csv"); }), HasSubstr("f.csv"))
+        << text;
   }
 }
 
@@ -89,7 +90,7 @@ TEST(OrderGraphFileTest, ParametersMayBeResident) {
 
 std::string with(const std::string& from, const std::string& to) {
   const std::string text = tidemark::testing::replaced(kGraph, from, to);
-  return refusal([&] { parse_order_graphs(text, "g.json"); });
+  return io_refusal([&] { parse_order_graphs(text, "g.json"); });
 }
 
 TEST(OrderGraphFileTest, RefusesWithThePlace) {
@@ -125,7 +126,7 @@ TEST(OrderGraphFileTest, RefusesWhatIsNoGraph) {
         std::string("{\"nodes\": [], \"edges\": 3}"), std::string(200'000, '['),
         std::string("{\"a\":") + std::string(100'000, '{'), std::string("\xff\xfe\x00", 3),
         std::string("{\"nodes\": [3], \"edges\": []}")}) {
-    EXPECT_THAT(refusal([&] { parse_order_graphs(text, "g.json"); }), HasSubstr("g.json"));
+    EXPECT_THAT(io_refusal([&] { parse_order_graphs(text, "g.json"); }), HasSubstr("g.json"));
   }
   EXPECT_TRUE(parse_order_graphs("[]", "g.json").empty());
 }

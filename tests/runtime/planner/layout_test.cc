@@ -18,6 +18,7 @@
 #include "runtime/planner/layout/heuristics.h"
 #include "runtime/planner/layout/skyline_fit.h"
 #include "runtime/planner/validator.h"
+#include "tests/runtime/planner/least_height.h"
 
 namespace tidemark::planner {
 namespace {
@@ -54,22 +55,6 @@ Offset lowest_place(const std::vector<Buffer>& buffers, const std::vector<size_t
     }
   }
   return place;
-}
-
-// The least height, over all orders of placement at the lowest free place. Some order gives a
-// least layout, as every layout can be slid down to such a one.
-Bytes least_height(const std::vector<Buffer>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  Bytes least(std::numeric_limits<int64_t>::max());
-  do {
-    Offsets offsets(buffers.size());
-    for (size_t k = 0; k < order.size(); ++k) {
-      offsets[order[k]] = lowest_place(buffers, order, k, offsets);
-    }
-    least = std::min(least, height(buffers, offsets));
-  } while (std::next_permutation(order.begin(), order.end()));
-  return least;
 }
 
 // Whether all fit below `capacity`, by trying every offset of each.

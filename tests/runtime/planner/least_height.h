@@ -16,6 +16,31 @@
 #include "runtime/planner/roam/leaf_solver.h"
 #include "runtime/planner/validator.h"
 
+namespace tidemark::planner {
+
+// Buffers that are slid down rest on each other, so one order of stacking gives the least
+// height.
+inline Bytes least_height(const std::vector<Buffer>& buffers) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  Bytes least(INT64_MAX);
+  do {
+    Offsets offsets(buffers.size());
+    for (size_t k = 0; k < order.size(); ++k) {
+      for (size_t below = 0; below < k; ++below) {
+        const Buffer &x = buffers[order[k]], &y = buffers[order[below]];
+        if (x.begin < y.end && y.begin < x.end) {
+          offsets[order[k]] = std::max(offsets[order[k]], offsets[order[below]] + y.size);
+        }
+      }
+    }
+    least = std::min(least, height(buffers, offsets));
+  } while (std::next_permutation(order.begin(), order.end()));
+  return least;
+}
+
+}  // namespace tidemark::planner
+
 namespace tidemark::planner::roam {
 
 // Over all orders of placing, each buffer at its lowest place; INT64_MAX if none is below the

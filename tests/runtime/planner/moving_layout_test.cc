@@ -277,7 +277,7 @@ struct Draw {
 };
 
 // Buffers begin one by one, except for those that are live from the start.
-MovingProblem random_problem(uint64_t seed, const Draw& draw) {
+MovingProblem random_moving_problem(uint64_t seed, const Draw& draw) {
   std::mt19937_64 random(seed);
   const auto upto = [&](int64_t n) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(n + 1));
@@ -309,7 +309,7 @@ TEST(MovingLayout, WhatFitsIsPlacedWhereAllMayMove) {
     int moving = 0;
     for (uint64_t seed = 0; seed < 200; ++seed) {
       const MovingProblem problem =
-          random_problem(seed, {.preferred_offsets = preferred_offsets});
+          random_moving_problem(seed, {.preferred_offsets = preferred_offsets});
       const auto layout = lay_out(problem);
       ASSERT_TRUE(layout) << seed;
       moving += layout->moves.empty() ? 0 : 1;
@@ -326,7 +326,7 @@ TEST(MovingLayout, MostIsPlacedWhereSomeMustStay) {
     int placed = 0, placed_with_room = 0;
     for (uint64_t seed = 0; seed < 200; ++seed) {
       MovingProblem problem =
-          random_problem(seed, {.pinned = true, .preferred_offsets = preferred_offsets});
+          random_moving_problem(seed, {.pinned = true, .preferred_offsets = preferred_offsets});
       placed += lay_out(problem) ? 1 : 0;
       problem.capacity = problem.capacity + share_of(problem.capacity, 0.1);
       placed_with_room += lay_out(problem) ? 1 : 0;
@@ -342,7 +342,7 @@ TEST(MovingLayout, WaitsAreFew) {
   const auto waits = [](int64_t wait) {
     size_t count = 0;
     for (uint64_t seed = 0; seed < 200; ++seed) {
-      MovingProblem problem = random_problem(seed, {.pinned = true});
+      MovingProblem problem = random_moving_problem(seed, {.pinned = true});
       int64_t last = 0;
       for (const Buffer& b : problem.buffers) last = std::max(last, b.end);
       problem.clock.resize(static_cast<size_t>(last) + 1);
@@ -364,7 +364,7 @@ TEST(MovingLayout, WaitsAreFew) {
 TEST(MovingLayout, MoreRoundsAndMoreRoomMoveLess) {
   Bytes few{0}, many{0}, roomy{0};
   for (uint64_t seed = 0; seed < 100; ++seed) {
-    MovingProblem problem = random_problem(seed, {.preferred_offsets = true});
+    MovingProblem problem = random_moving_problem(seed, {.preferred_offsets = true});
     const Bytes first = lay_out(problem, 1)->moved, last = lay_out(problem, 60)->moved;
     EXPECT_LE(last, first) << seed;
     few += first, many += last;
@@ -380,7 +380,7 @@ TEST(MovingLayout, SmallBuffersAreInNobodysWay) {
   constexpr int64_t kLarge = 10'000;  // times as large as the small ones
   size_t moving = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    MovingProblem problem = random_problem(seed, {.preferred_offsets = true});
+    MovingProblem problem = random_moving_problem(seed, {.preferred_offsets = true});
     const size_t large = problem.buffers.size();
     for (size_t i = 0; i < large; ++i) {
       Buffer& buffer = problem.buffers[i];
@@ -426,7 +426,7 @@ TEST(MovingLayout, SameNodesAndSeedGiveTheSame) {
   };
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const MovingProblem problem =
-        random_problem(seed, {.pinned = true, .preferred_offsets = true});
+        random_moving_problem(seed, {.pinned = true, .preferred_offsets = true});
     const auto one = lay_out(problem), other = lay_out(problem);
     ASSERT_EQ(one.has_value(), other.has_value());
     if (one) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "runtime/planner/io/layout_csv.h"
 #include "runtime/planner/io/order_graph.h"
 #include "runtime/planner/validator.h"
+#include "tests/runtime/planner/least_height.h"
 
 namespace tidemark::planner {
 namespace {
@@ -40,38 +40,6 @@ std::vector<Buffer> random_buffers(std::mt19937& random, size_t count) {
                        Bytes(1 + static_cast<int64_t>(random() % 5))});
   }
   return buffers;
-}
-
-// The least height over all orders of placing buffers at the lowest free place: some order
-// gives an optimum.
-Bytes least_height(const std::vector<Buffer>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), 0);
-  int64_t least = std::numeric_limits<int64_t>::max();
-  do {
-    std::vector<int64_t> offsets(buffers.size(), -1);
-    int64_t top = 0;
-    for (const size_t i : order) {
-      int64_t at = 0;
-      for (bool moved = true; moved;) {
-        moved = false;
-        for (size_t j = 0; j < buffers.size(); ++j) {
-          const bool together = offsets[j] >= 0 && buffers[i].begin < buffers[j].end &&
-                                buffers[j].begin < buffers[i].end;
-          if (!together || at >= offsets[j] + buffers[j].size.count() ||
-              offsets[j] >= at + buffers[i].size.count()) {
-            continue;
-          }
-          at = offsets[j] + buffers[j].size.count();
-          moved = true;
-        }
-      }
-      offsets[i] = at;
-      top = std::max(top, at + buffers[i].size.count());
-    }
-    least = std::min(least, top);
-  } while (std::next_permutation(order.begin(), order.end()));
-  return Bytes(least);
 }
 
 TEST(LayoutTest, EveryInstanceAtItsBound) {

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "runtime/core/units.h"
+#include "tests/runtime/policy/stage.h"
 
 namespace tidemark::testing {
 namespace {
 
-constexpr Bytes kUnit = kAlignment;
-
 // A step of calls that each make a storage, in units.
-class Steps {
+class CapuchinSteps {
  public:
   // Returns the number of the storage.
   uint32_t call(const std::vector<uint32_t>& inputs, int64_t units, int64_t cost) {
@@ -54,8 +53,8 @@ class Steps {
 
 //   call   0    1    2   3         4     5   6
 //          a    b    .   needs 4   pause b   a       a and b: 2 each
-Steps two_storages(int64_t pause, int64_t cost_of_a = 50, int64_t cost_of_b = 10) {
-  Steps steps;
+CapuchinSteps two_storages(int64_t pause, int64_t cost_of_a = 50, int64_t cost_of_b = 10) {
+  CapuchinSteps steps;
   const uint32_t a = steps.call({}, 2, cost_of_a), b = steps.call({}, 2, cost_of_b);
   steps.drop(steps.call({}, 0, 10));
   steps.drop(steps.call({}, 4, 10));
@@ -87,7 +86,7 @@ TEST(CapuchinPlan, RecomputesByMspsWithoutATier) {
 // for 30; recomputing takes 5.
 TEST(CapuchinPlan, ComparesBothWhereNoSwapIsHidden) {
   for (const int64_t cost : {5, 35}) {
-    Steps steps;
+    CapuchinSteps steps;
     const uint32_t b = steps.call({}, 20, cost);
     steps.drop(steps.call({}, 20, 10));
     steps.call({b}, 0, 10);
@@ -98,7 +97,7 @@ TEST(CapuchinPlan, ComparesBothWhereNoSwapIsHidden) {
 // A direction of the link carries one copy at a time: b's copy out begins at 21 when a's is
 // done, and ends after 27, when memory is short.
 TEST(CapuchinPlan, CopiesOneAtATime) {
-  Steps steps;
+  CapuchinSteps steps;
   const uint32_t a = steps.call({}, 20, 1), b = steps.call({}, 20, 1);
   steps.drop(steps.call({}, 0, 25));
   steps.drop(steps.call({}, 40, 10));
@@ -111,7 +110,7 @@ TEST(CapuchinPlan, CopiesOneAtATime) {
 
 // c is made of b, and b of a: with b away, c takes as long as both.
 TEST(CapuchinPlan, CountsSourcesThatAreAway) {
-  Steps steps;
+  CapuchinSteps steps;
   const uint32_t a = steps.call({}, 1, 1000), b = steps.call({a}, 1, 10);
   const uint32_t c = steps.call({b}, 1, 15), d = steps.call({a}, 1, 20);
   steps.drop(steps.call({}, 4, 1));
@@ -124,7 +123,7 @@ TEST(CapuchinPlan, CountsSourcesThatAreAway) {
 
 // The end of a chain can only be made again from its beginning.
 TEST(CapuchinPlan, FollowsLongChains) {
-  Steps steps;
+  CapuchinSteps steps;
   constexpr uint32_t kLength = 500'000;
   uint32_t end = steps.call({}, 1, 1);
   for (uint32_t i = 1; i < kLength; ++i) {
@@ -140,7 +139,7 @@ TEST(CapuchinPlan, FollowsLongChains) {
 // The first half is read again in reverse order, and all of it has to go.
 TEST(CapuchinPlan, CountsAndLimitsItsWork) {
   const auto examined = [](uint32_t count, bool may_swap) {
-    Steps steps;
+    CapuchinSteps steps;
     std::vector<uint32_t> made;
     for (uint32_t i = 0; i < count; ++i) made.push_back(steps.call({}, 1, 1));
     steps.drop(steps.call({}, 1, 1));
@@ -157,7 +156,7 @@ TEST(CapuchinPlan, CountsAndLimitsItsWork) {
 }
 
 TEST(CapuchinPlan, SaysWhatItCannotRelease) {
-  Steps steps = two_storages(100);
+  CapuchinSteps steps = two_storages(100);
   steps.storage(0).may_evict = steps.storage(0).may_offload = false;
   EXPECT_EQ(steps.plan(4), "swap 1 at 1-5, in at 178; too little");
 }

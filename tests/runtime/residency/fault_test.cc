@@ -139,13 +139,13 @@ std::vector<uint64_t> expected_hashes() {
   return script.hashes();
 }
 
-struct Setting {
+struct FaultSetting {
   const char* name;
   SceneOptions scene;
 };
 
 // Tight settings, so that everything that the runtime can do happens.
-std::vector<Setting> settings() {
+std::vector<FaultSetting> settings() {
   SceneOptions both{.arena = 9, .host = 32};
   both.delta = {.early_start = 0.75, .prefetch = 2};
   SceneOptions scattered{.arena = 11, .host = 5};  // copies lie in several pieces
@@ -158,7 +158,7 @@ std::vector<Setting> settings() {
           {"disk", disk}, {"serial", serial},       {"austere", austere}};
 }
 
-class Fault : public ::testing::TestWithParam<Setting> {};
+class Fault : public ::testing::TestWithParam<FaultSetting> {};
 
 TEST_P(Fault, AtEachAllocation) {
   const auto expected = expected_hashes();

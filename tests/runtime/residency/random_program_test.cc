@@ -24,7 +24,7 @@ uint32_t seeds() {
   return text ? static_cast<uint32_t>(std::atoi(text)) : 3;
 }
 
-struct Setting {
+struct ProgramSetting {
   std::string name;
   Bytes host{0};
   Bytes disk{0};
@@ -35,9 +35,9 @@ struct Setting {
   bool alike = false;  // identical steps, for policies that learn from the last one
 };
 
-void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
+void PrintTo(const ProgramSetting& setting, std::ostream* out) { *out << setting.name; }
 
-SessionOptions options_of(const Setting& setting, Bytes budget) {
+SessionOptions options_of(const ProgramSetting& setting, Bytes budget) {
   SessionOptions options{.threads = 1,
                          .budget = budget,
                          .policy = setting.policy,
@@ -49,10 +49,10 @@ SessionOptions options_of(const Setting& setting, Bytes budget) {
   return options;
 }
 
-class RandomProgram : public ::testing::TestWithParam<Setting> {};
+class RandomProgram : public ::testing::TestWithParam<ProgramSetting> {};
 
 TEST_P(RandomProgram, EqualsTheUnmanagedRunToTheBit) {
-  const Setting& setting = GetParam();
+  const ProgramSetting& setting = GetParam();
   const Bytes smallest = kRandomProgramSmallest;
   const int steps = setting.alike ? 8 : 3, calls = setting.alike ? 30 : 60;
   int64_t released = 0;
@@ -75,79 +75,81 @@ TEST_P(RandomProgram, EqualsTheUnmanagedRunToTheBit) {
 INSTANTIATE_TEST_SUITE_P(
     Settings, RandomProgram,
     ::testing::Values(
-        Setting{.name = "base", .host = 64_MiB},
-        Setting{.name = "lru_early",
-                .host = 64_MiB,
-                .delta = {.filter = "lru", .early_start = 0.75}},
-        Setting{.name = "greedy",
-                .host = 64_MiB,
-                .delta = {.filter = "greedy", .early_start = 0.5}},
-        Setting{.name = "serial_copies", .host = 64_MiB, .residency = {.overlap = false}},
-        Setting{.name = "offload_only", .host = 64_MiB, .residency = {.evict = false}},
-        Setting{.name = "austere", .host = 64_MiB, .policy = "austere"},
-        Setting{.name = "disk", .disk = 64_MiB, .delta = {.early_start = 0.75}},
-        Setting{.name = "small_host_then_disk", .host = 24_KiB, .disk = 64_MiB},
-        Setting{.name = "always_recompute",
-                .host = 64_MiB,
-                .delta = {.early_start = 0, .repairs = "no-reload"}},
-        Setting{.name = "assumption2",
-                .host = 64_MiB,
-                .delta = {.early_start = 0, .repairs = "no-backward"}},
-        Setting{.name = "delta_paper",
-                .host = 64_MiB,
-                .policy = "delta-paper",
-                .delta = {.early_start = 0.75}},
-        Setting{.name = "delta_paper_lru_slow_copies",
-                .host = 64_KiB,
-                .disk = 64_MiB,
-                .policy = "delta-paper",
-                .delta = {.filter = "lru", .early_start = 0.5},
-                .slow_copies = true},
-        Setting{.name = "delta_without_prices",
-                .host = 64_MiB,
-                .delta = {.early_start = 0.75, .repairs = "no-prices"}},
-        Setting{.name = "no_sliding", .host = 64_MiB, .residency = {.compact = false}},
-        Setting{.name = "slow_copies", .host = 64_MiB, .slow_copies = true},
-        Setting{.name = "slow_copies_early",
-                .host = 64_KiB,
-                .disk = 64_MiB,
-                .delta = {.early_start = 0.75},
-                .slow_copies = true},
-        Setting{.name = "slow_copies_offload_only",
-                .host = 64_MiB,
-                .delta = {.early_start = 0.5},
-                .residency = {.evict = false},
-                .slow_copies = true},
-        Setting{.name = "tide", .host = 64_MiB, .policy = "tide"},
-        Setting{.name = "tide_alike", .host = 64_MiB, .policy = "tide", .alike = true},
-        Setting{.name = "tide_alike_small_host_then_disk",
-                .host = 24_KiB,
-                .disk = 64_MiB,
-                .policy = "tide",
-                .alike = true},
-        Setting{.name = "tide_alike_slow_copies",
-                .host = 64_MiB,
-                .policy = "tide",
-                .slow_copies = true,
-                .alike = true},
-        Setting{.name = "tide_alike_serial_copies",
-                .host = 64_MiB,
-                .policy = "tide",
-                .residency = {.overlap = false},
-                .alike = true},
-        Setting{.name = "dtr", .host = 64_MiB, .policy = "dtr"},
-        Setting{.name = "lru", .host = 64_MiB, .policy = "lru"},
-        Setting{.name = "by_size", .host = 64_MiB, .policy = "greedy"},
-        Setting{.name = "msps", .host = 64_MiB, .policy = "msps"},
-        Setting{.name = "msps_alike_slow_copies",
-                .host = 64_MiB,
-                .policy = "msps",
-                .slow_copies = true,
-                .alike = true},
-        Setting{.name = "offload_only_by_name", .host = 64_MiB, .policy = "offload-only"},
-        Setting{
+        ProgramSetting{.name = "base", .host = 64_MiB},
+        ProgramSetting{.name = "lru_early",
+                       .host = 64_MiB,
+                       .delta = {.filter = "lru", .early_start = 0.75}},
+        ProgramSetting{.name = "greedy",
+                       .host = 64_MiB,
+                       .delta = {.filter = "greedy", .early_start = 0.5}},
+        ProgramSetting{
+            .name = "serial_copies", .host = 64_MiB, .residency = {.overlap = false}},
+        ProgramSetting{.name = "offload_only", .host = 64_MiB, .residency = {.evict = false}},
+        ProgramSetting{.name = "austere", .host = 64_MiB, .policy = "austere"},
+        ProgramSetting{.name = "disk", .disk = 64_MiB, .delta = {.early_start = 0.75}},
+        ProgramSetting{.name = "small_host_then_disk", .host = 24_KiB, .disk = 64_MiB},
+        ProgramSetting{.name = "always_recompute",
+                       .host = 64_MiB,
+                       .delta = {.early_start = 0, .repairs = "no-reload"}},
+        ProgramSetting{.name = "assumption2",
+                       .host = 64_MiB,
+                       .delta = {.early_start = 0, .repairs = "no-backward"}},
+        ProgramSetting{.name = "delta_paper",
+                       .host = 64_MiB,
+                       .policy = "delta-paper",
+                       .delta = {.early_start = 0.75}},
+        ProgramSetting{.name = "delta_paper_lru_slow_copies",
+                       .host = 64_KiB,
+                       .disk = 64_MiB,
+                       .policy = "delta-paper",
+                       .delta = {.filter = "lru", .early_start = 0.5},
+                       .slow_copies = true},
+        ProgramSetting{.name = "delta_without_prices",
+                       .host = 64_MiB,
+                       .delta = {.early_start = 0.75, .repairs = "no-prices"}},
+        ProgramSetting{.name = "no_sliding", .host = 64_MiB, .residency = {.compact = false}},
+        ProgramSetting{.name = "slow_copies", .host = 64_MiB, .slow_copies = true},
+        ProgramSetting{.name = "slow_copies_early",
+                       .host = 64_KiB,
+                       .disk = 64_MiB,
+                       .delta = {.early_start = 0.75},
+                       .slow_copies = true},
+        ProgramSetting{.name = "slow_copies_offload_only",
+                       .host = 64_MiB,
+                       .delta = {.early_start = 0.5},
+                       .residency = {.evict = false},
+                       .slow_copies = true},
+        ProgramSetting{.name = "tide", .host = 64_MiB, .policy = "tide"},
+        ProgramSetting{.name = "tide_alike", .host = 64_MiB, .policy = "tide", .alike = true},
+        ProgramSetting{.name = "tide_alike_small_host_then_disk",
+                       .host = 24_KiB,
+                       .disk = 64_MiB,
+                       .policy = "tide",
+                       .alike = true},
+        ProgramSetting{.name = "tide_alike_slow_copies",
+                       .host = 64_MiB,
+                       .policy = "tide",
+                       .slow_copies = true,
+                       .alike = true},
+        ProgramSetting{.name = "tide_alike_serial_copies",
+                       .host = 64_MiB,
+                       .policy = "tide",
+                       .residency = {.overlap = false},
+                       .alike = true},
+        ProgramSetting{.name = "dtr", .host = 64_MiB, .policy = "dtr"},
+        ProgramSetting{.name = "lru", .host = 64_MiB, .policy = "lru"},
+        ProgramSetting{.name = "by_size", .host = 64_MiB, .policy = "greedy"},
+        ProgramSetting{.name = "msps", .host = 64_MiB, .policy = "msps"},
+        ProgramSetting{.name = "msps_alike_slow_copies",
+                       .host = 64_MiB,
+                       .policy = "msps",
+                       .slow_copies = true,
+                       .alike = true},
+        ProgramSetting{
+            .name = "offload_only_by_name", .host = 64_MiB, .policy = "offload-only"},
+        ProgramSetting{
             .name = "checkpoint_alike", .host = 64_MiB, .policy = "checkpoint", .alike = true},
-        Setting{.name = "random", .host = 64_MiB, .policy = "random"}),
+        ProgramSetting{.name = "random", .host = 64_MiB, .policy = "random"}),
     [](const auto& tested) { return tested.param.name; });
 
 // Without a tier, storages that cannot be recomputed have to stay; if that is too much, the

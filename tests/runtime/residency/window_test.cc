@@ -16,7 +16,7 @@ namespace {
 constexpr Bytes kUnit = kAlignment;
 
 // Moving a unit takes 1024 ns; copying one out takes 10,240 ns.
-DeviceProfile profile() {
+DeviceProfile slow_link_profile() {
   DeviceProfile profile;
   profile.name = "slow link";
   profile.memory = kUnit * 1024;
@@ -66,7 +66,7 @@ class Prices final : public ReleasePolicy {
   std::vector<Storage*> known_;
 };
 
-class Call final : public Recipe {
+class WindowCall final : public Recipe {
  public:
   const char* name() const override { return "call"; }
   Event launch(Device& device, const Addresses&, uint64_t tag) override {
@@ -79,10 +79,10 @@ class Window {
   // "aab.c": a letter per unit and block, a dot for an unused unit. Prices per letter, in
   // order; -1: no price.
   Window(const std::string& picture, const std::vector<int64_t>& prices, bool compact = true)
-      : device_(make_sim_device(profile())),
+      : device_(make_sim_device(slow_link_profile())),
         arena_(*device_, MemoryKind::kDevice, kUnit * static_cast<int64_t>(picture.size())),
         host_(make_host_tier(*device_, kUnit * 64)),
-        costs_(profile()),
+        costs_(slow_link_profile()),
         residency_(*device_, arena_, {host_.get()}, costs_, log_, policy_,
                    {.compact = compact}) {
     std::vector<StorageUse> gaps;
@@ -105,7 +105,7 @@ class Window {
   // Makes `units`, for as long as the call takes, in a call that reads `inputs`. Returns a
   // letter for each block that is then resident, a dash for each that is not.
   std::string make(int64_t units, const std::string& inputs = "") {
-    auto call = make_intrusive<Call>();
+    auto call = make_intrusive<WindowCall>();
     for (const char letter : inputs) {
       call->inputs.push_back({blocks_[static_cast<size_t>(letter - 'a')].ptr(), 0, false});
     }
@@ -121,7 +121,7 @@ class Window {
   }
   // A storage computed from `inputs`.
   StorageUse compute(const std::vector<StorageUse>& inputs) {
-    auto call = make_intrusive<Call>();
+    auto call = make_intrusive<WindowCall>();
     for (const StorageUse& input : inputs) call->inputs.push_back({input.ptr(), 0, false});
     StorageUse out(residency_.storages().create(kUnit, Category::kActivation, "new"));
     call->outputs.push_back({out.get(), out->bytes()});

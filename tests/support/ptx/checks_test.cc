@@ -8,7 +8,7 @@
 namespace tidemark::ptx {
 namespace {
 
-struct Case {
+struct CheckCase {
   const char* what;
   std::optional<Check> caught;  // nothing: the kernel is right
   const char* body;
@@ -16,9 +16,9 @@ struct Case {
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest calls it
-void PrintTo(const Case& c, std::ostream* out) { *out << c.what; }
+void PrintTo(const CheckCase& c, std::ostream* out) { *out << c.what; }
 
-const Case kRaces[] = {
+const CheckCase kRaceChecks[] = {
     {"a barrier between the write and another warp's read", std::nullopt,
      "st.shared.u32 [%d2], %r0; bar.sync 0; ld.shared.u32 %r4, [%d3];"},
     {"no barrier between the write and another warp's read", Check::kRace,
@@ -52,7 +52,7 @@ const Case kRaces[] = {
     {"neighbouring bytes are not the same bytes", std::nullopt,
      "cvt.u64.u32 %d6, %r0; add.u64 %d6, %d5, %d6; st.shared.u8 [%d6], %r0;"},
 };
-const Case kMemory[] = {
+const CheckCase kMemoryChecks[] = {
     {"shared memory that nobody wrote", Check::kUnwrittenShared, "ld.shared.u32 %r4, [%d2];"},
     {"shared memory that another block wrote is not looked at here", std::nullopt,
      "st.shared.u32 [%d2], %r0; ld.shared.u32 %r4, [%d2];"},
@@ -78,7 +78,7 @@ const Case kMemory[] = {
      "[%d2];",
      32},
 };
-const Case kWarps[] = {
+const CheckCase kWarpChecks[] = {
     {"a shuffle that half of its lanes miss", Check::kDiverged,
      "setp.lt.u32 %p0, %r0, 16; @%p0 bra SKIP; shfl.sync.bfly.b32 %r4, %r0, 1, 31, -1; SKIP:",
      32},
@@ -121,7 +121,7 @@ const Case kWarps[] = {
      "ELSE: bar.warp.sync -1; DONE:",
      32},
 };
-const Case kValues[] = {
+const CheckCase kValueChecks[] = {
     {"a register that has no value", Check::kUndefined, "add.u32 %r4, %r10, 1;"},
     {"a register that has one in some lanes", Check::kUndefined,
      "setp.lt.u32 %p0, %r0, 16; @%p0 mov.u32 %r4, 1; add.u32 %r5, %r4, 1;"},
@@ -141,10 +141,10 @@ const Case kValues[] = {
     {"a trap", Check::kTrap, "setp.eq.u32 %p0, %r0, 7; @%p0 trap;"},
 };
 
-class Checks : public ::testing::TestWithParam<Case> {};
+class Checks : public ::testing::TestWithParam<CheckCase> {};
 
 TEST_P(Checks, CatchWhatIsWrong) {
-  const Case& c = GetParam();
+  const CheckCase& c = GetParam();
   std::optional<Check> caught;
   std::string message;
   try {
@@ -156,14 +156,14 @@ TEST_P(Checks, CatchWhatIsWrong) {
   EXPECT_EQ(caught, c.caught) << c.what << "\n" << message;
 }
 
-std::string name(const ::testing::TestParamInfo<Case>& info) {
+std::string name(const ::testing::TestParamInfo<CheckCase>& info) {
   return std::to_string(info.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Races, Checks, ::testing::ValuesIn(kRaces), name);
-INSTANTIATE_TEST_SUITE_P(Memory, Checks, ::testing::ValuesIn(kMemory), name);
-INSTANTIATE_TEST_SUITE_P(Warps, Checks, ::testing::ValuesIn(kWarps), name);
-INSTANTIATE_TEST_SUITE_P(Values, Checks, ::testing::ValuesIn(kValues), name);
+INSTANTIATE_TEST_SUITE_P(Races, Checks, ::testing::ValuesIn(kRaceChecks), name);
+INSTANTIATE_TEST_SUITE_P(Memory, Checks, ::testing::ValuesIn(kMemoryChecks), name);
+INSTANTIATE_TEST_SUITE_P(Warps, Checks, ::testing::ValuesIn(kWarpChecks), name);
+INSTANTIATE_TEST_SUITE_P(Values, Checks, ::testing::ValuesIn(kValueChecks), name);
 
 TEST(Violations, NameKernelLineThreadAndAddress) {
   try {

@@ -6,21 +6,21 @@
 namespace tidemark::ptx {
 namespace {
 
-struct Case {
+struct InstructionCase {
   const char* body;
   uint32_t expected;
 };
 
 uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
 
-class Instructions : public ::testing::TestWithParam<Case> {};
+class Instructions : public ::testing::TestWithParam<InstructionCase> {};
 
 TEST_P(Instructions, LeavesTheValueThatTheIsaStates) {
   const Words words = run_body(std::string(GetParam().body) + "\n st.global.u32 [%d1], %r1;");
   EXPECT_EQ(words.out[5], GetParam().expected) << GetParam().body;
 }
 
-const Case kIntegers[] = {
+const InstructionCase kIntegers[] = {
     {"add.s32 %r1, %r0, -7;", 0xFFFFFFFE},
     {"sub.u32 %r1, 3, %r0;", 0xFFFFFFFE},
     {"mul.lo.s32 %r1, %r0, -3;", 0xFFFFFFF1},
@@ -40,7 +40,7 @@ const Case kIntegers[] = {
     {"neg.s32 %r1, %r0;", 0xFFFFFFFB},
     {"mov.u32 %r2, -5; abs.s32 %r1, %r2;", 5},
 };
-const Case kBits[] = {
+const InstructionCase kBits[] = {
     {"and.b32 %r1, %r0, 6;", 4},
     {"or.b32 %r1, %r0, 6;", 7},
     {"xor.b32 %r1, %r0, 6;", 3},
@@ -62,7 +62,7 @@ const Case kBits[] = {
     {"brev.b32 %r1, %r0;", 0xA0000000},
     {"setp.gt.s32 %p0, %r0, 3; not.pred %p1, %p0; selp.b32 %r1, 1, 2, %p1;", 2},
 };
-const Case kMoves[] = {
+const InstructionCase kMoves[] = {
     {"mov.b64 %d2, {%r0, %r0}; shr.u64 %d2, %d2, 32; cvt.u32.u64 %r1, %d2;", 5},
     {"mov.b32 %r2, 0x00070009; mov.b32 {%h0, %h1}, %r2; cvt.u32.u16 %r1, %h1;", 7},
     {"setp.lt.u32 %p0, %r0, 6; selp.b32 %r1, 1, 2, %p0;", 1},
@@ -76,7 +76,7 @@ const Case kMoves[] = {
     {"mov.u32 %r1, %ntid.x;", 32},
     {"mov.u32 %r1, %lanemask_lt;", 0x1F},
 };
-const Case kConversions[] = {
+const InstructionCase kConversions[] = {
     {"cvt.s64.s32 %d2, -1; shr.u64 %d2, %d2, 60; cvt.u32.u64 %r1, %d2;", 0xF},
     {"mov.u32 %r2, 0x1FF; cvt.u16.u32 %h0, %r2; cvt.u32.u16 %r1, %h0;", 0x1FF},
     {"mov.u32 %r2, 0x1FF; cvt.s32.s8 %r1, %r2;", 0xFFFFFFFF},
@@ -98,7 +98,7 @@ const Case kConversions[] = {
     {"mov.f32 %f0, 0fFF800001; cvt.rn.bf16x2.f32 %r1, 0f40000000, %f0;", 0x40007FFF},
     {"mov.f64 %g0, 0d3FF0000000000000; cvt.rn.f32.f64 %f0, %g0; mov.b32 %r1, %f0;", bits(1)},
 };
-const Case kFloats[] = {
+const InstructionCase kFloats[] = {
     {"cvt.rn.f32.s32 %f0, %r0; add.f32 %f1, %f0, 0f3F800000; mov.b32 %r1, %f1;", bits(6)},
     {"cvt.rn.f32.s32 %f0, %r0; div.rn.f32 %f1, %f0, 0f40000000; mov.b32 %r1, %f1;", bits(2.5F)},
     {"mov.f32 %f0, 0f7FC00000; max.f32 %f1, %f0, 0f3F800000; mov.b32 %r1, %f1;", bits(1)},
@@ -114,7 +114,7 @@ const Case kFloats[] = {
     {"neg.f32 %f0, 0f00000000; mov.b32 %r1, %f0;", 0x80000000},
     {"abs.f32 %f0, 0fC0000000; mov.b32 %r1, %f0;", bits(2)},
 };
-const Case kMemory[] = {
+const InstructionCase kMemory[] = {
     {"ld.global.u32 %r1, [%d0+4];", 6},
     {"ld.global.nc.u32 %r1, [%d0];", 5},
     {"st.local.u32 [l+8], %r0; ld.local.u32 %r1, [l+8];", 5},
@@ -131,7 +131,7 @@ const Case kMemory[] = {
     // Adds in the order of the lanes: the sum of those below.
     {"ld.param.u64 %d2, [out]; atom.global.add.u32 %r1, [%d2+508], %r0;", 10},
 };
-const Case kCopies[] = {
+const InstructionCase kCopies[] = {
     {"mov.u64 %d2, s; mad.wide.u32 %d2, %r0, 4, %d2;"
      "cp.async.ca.shared.global [%d2+64], [%d0+4], 4; cp.async.wait_all;"
      "ld.shared.u32 %r1, [%d2+64];",
@@ -167,7 +167,7 @@ const Case kCopies[] = {
      "cp.async.wait_group 0; ld.shared.u32 %r3, [%d2+128]; mad.lo.s32 %r1, %r2, 100, %r3;",
      506},
 };
-const Case kWarps[] = {
+const InstructionCase kWarps[] = {
     {"shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;", 4},
     {"shfl.sync.down.b32 %r1|%p0, %r0, 2, 31, -1;", 7},
     {"shfl.sync.up.b32 %r1, %r0, 3, 0, -1;", 2},

@@ -66,10 +66,10 @@ void expect_golden(const std::string& name, const Tokenizer& tokenizer) {
 // Also as the tokenizer.json that is written of it.
 void expect_golden(const std::string& name, const GgufVocabulary& vocabulary) {
   expect_golden(name, tokenizer_from_gguf("f.gguf", vocabulary));
-  const std::string json = tokenizer_json("f.gguf", vocabulary);
-  expect_golden(name, Tokenizer::parse("tokenizer.json", json));
+  const std::string text = tokenizer_json("f.gguf", vocabulary);
+  expect_golden(name, Tokenizer::parse("tokenizer.json", text));
   const auto& wanted = testing::golden_case(name)["tokenizer"];
-  const auto written = nlohmann::json::parse(json);
+  const auto written = nlohmann::json::parse(text);
   EXPECT_EQ(written["model"]["vocab"].size(), vocabulary.tokens.size());
   EXPECT_EQ(written["normalizer"].is_null(), wanted["normalizer"].is_null());
 }
@@ -113,7 +113,7 @@ TEST(GgufTokenizer, WritesWhatEndsATextAndRefusesWhatIsNotText) {
   EXPECT_THROW(tokenizer_json("f.gguf", vocabulary), DataError);
 }
 
-GgufVocabulary small() {
+GgufVocabulary small_vocabulary() {
   GgufVocabulary vocabulary;
   vocabulary.model = "gpt2";
   vocabulary.tokens = {"a", "b", "ab", "<s>"};
@@ -125,7 +125,7 @@ GgufVocabulary small() {
 }
 
 TEST(GgufTokenizer, AddsTokensAsTheFileSays) {
-  GgufVocabulary vocabulary = small();
+  GgufVocabulary vocabulary = small_vocabulary();
   EXPECT_THAT(tokenizer_from_gguf("f", vocabulary).encode("ab"), ElementsAre(2));
   vocabulary.add_bos_token = vocabulary.add_eos_token = true;
   EXPECT_THAT(tokenizer_from_gguf("f", vocabulary).encode("ab"), ElementsAre(3, 2, 3));
@@ -166,7 +166,7 @@ TEST(GgufTokenizer, ContradictionsNameTheKey) {
        "ggml.scores[1] is not a number"},
   };
   for (const auto& [damage, error] : damages) {
-    GgufVocabulary vocabulary = small();
+    GgufVocabulary vocabulary = small_vocabulary();
     damage(vocabulary);
     try {
       tokenizer_from_gguf("f.gguf", vocabulary);

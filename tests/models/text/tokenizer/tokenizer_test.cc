@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // {a, b, ab, x, <e>} with the merge a b, and <e> special.
-json small() {
+json small_tokenizer() {
   return json::parse(R"({
     "added_tokens": [{"id": 4, "content": "<e>", "special": true}],
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "x": 3}, "merges": ["a b"]}})");
@@ -39,7 +39,7 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(Tokenizer, ReadsASmallOne) {
-  const Tokenizer tokenizer = parse(small());
+  const Tokenizer tokenizer = parse(small_tokenizer());
   EXPECT_THAT(tokenizer.encode("abxa<e>b"), ElementsAre(2, 3, 0, 4, 1));
   EXPECT_THAT(tokenizer.encode("a<e>", {.find_special_tokens = false}), ElementsAre(0));
   EXPECT_EQ(tokenizer.vocabulary_size(), 5);
@@ -53,7 +53,7 @@ TEST(Tokenizer, ReadsASmallOne) {
 }
 
 TEST(Tokenizer, DecodesToPiecesWithSpacesWithoutADecoder) {
-  const Tokenizer tokenizer = parse(small());
+  const Tokenizer tokenizer = parse(small_tokenizer());
   const std::vector<int32_t> ids{2, 4, 0, 99, -1};
   EXPECT_EQ(tokenizer.decode(ids), "ab a");
   EXPECT_EQ(tokenizer.decode(ids, false), "ab <e> a");
@@ -83,7 +83,7 @@ TEST(Tokenizer, StreamsACharacterWhenAllItsBytesAreThere) {
 }
 
 TEST(Tokenizer, DamagedJsonHasAPlace) {
-  const std::string text = small().dump();
+  const std::string text = small_tokenizer().dump();
   for (const size_t size : {size_t{0}, size_t{1}, text.size() / 2, text.size() - 1}) {
     EXPECT_THAT(error_of(text.substr(0, size)), HasSubstr("not JSON")) << size;
     EXPECT_THAT(error_of(text.substr(0, size)), HasSubstr("t.json")) << size;
@@ -93,7 +93,7 @@ TEST(Tokenizer, DamagedJsonHasAPlace) {
 }
 
 struct Damage {
-  const char* patch;  // JSON merge patch on small(), or a whole value behind '='
+  const char* patch;  // JSON merge patch on small_tokenizer(), or a whole value behind '='
   const char* error;
 };
 
@@ -157,14 +157,14 @@ TEST(Tokenizer, ContradictionsHaveAPlace) {
       {R"({"decoder": 3})", "decoder is not an object"},
   };
   for (const Damage& damage : damages) {
-    json damaged = small();
+    json damaged = small_tokenizer();
     damaged.merge_patch(json::parse(damage.patch));
     EXPECT_THAT(error_of(damaged.dump()), HasSubstr(damage.error)) << damage.patch;
   }
 }
 
 TEST(Tokenizer, AHostileRegexEndsInAnError) {
-  json hostile = small();
+  json hostile = small_tokenizer();
   hostile["pre_tokenizer"] = json::parse(
       R"({"type": "Split", "pattern": {"Regex": "(a+)+[!?]"}, "behavior": "Isolated"})");
   const Tokenizer tokenizer = parse(hostile);
@@ -188,7 +188,7 @@ TEST(Tokenizer, ALongTextOfHonestWordsIsNoHostileOne) {
 }
 
 TEST(Tokenizer, UnknownCharactersVanishBecomeOneOrEachItsOwn) {
-  json from = small();
+  json from = small_tokenizer();
   EXPECT_THAT(parse(from).encode("a??b"), ElementsAre(2)) << "without an unknown piece";
   from["model"]["unk_token"] = "x";
   EXPECT_THAT(parse(from).encode("a??b"), ElementsAre(0, 3, 3, 1));
@@ -197,7 +197,7 @@ TEST(Tokenizer, UnknownCharactersVanishBecomeOneOrEachItsOwn) {
 }
 
 TEST(AddedTokens, TheLongestAtTheLeftmostPlaceWins) {
-  json from = small();
+  json from = small_tokenizer();
   from["added_tokens"] =
       json::parse(R"([{"id": 5, "content": "aa"}, {"id": 6, "content": "aab"},
                                          {"id": 7, "content": "abx"}])");
@@ -205,13 +205,13 @@ TEST(AddedTokens, TheLongestAtTheLeftmostPlaceWins) {
 }
 
 TEST(AddedTokens, ASingleWordStandsAlone) {
-  json from = small();
+  json from = small_tokenizer();
   from["added_tokens"] = json::parse(R"([{"id": 5, "content": "xx", "single_word": true}])");
   EXPECT_THAT(parse(from).encode("xx axx xxa,xx"), ElementsAre(5, 0, 3, 3, 3, 3, 0, 5));
 }
 
 TEST(AddedTokens, OneMayCoverAnother) {
-  json from = small();
+  json from = small_tokenizer();
   from["added_tokens"] = json::parse(R"([{"id": 5, "content": "R", "rstrip": true},
                                          {"id": 6, "content": " "}])");
   EXPECT_THAT(parse(from).encode("R   b"), ElementsAre(5, 6, 6, 6, 1));
@@ -220,7 +220,7 @@ TEST(AddedTokens, OneMayCoverAnother) {
 // A few bytes of a file that would ask for all memory, all stack or all time.
 TEST(Tokenizer, HostileSizesAreRefused) {
   const auto refused = [](const char* key, const json& value, const char* error) {
-    json from = small();
+    json from = small_tokenizer();
     from[key] = value;
     EXPECT_THAT(error_of(from.dump()), HasSubstr(error)) << key;
   };
@@ -241,7 +241,7 @@ TEST(Tokenizer, HostileSizesAreRefused) {
            {"pair", json::array()},
            {"special_tokens", json::object()}},
           "again");
-  json from = small();
+  json from = small_tokenizer();
   from["model"]["continuing_subword_prefix"] = std::string(100, '#');
   EXPECT_THAT(error_of(from.dump()), HasSubstr("64 bytes"));
   from["model"] = json::parse(R"({"type": "WordPiece", "unk_token": "a", "vocab": {"a": 0},
@@ -250,7 +250,7 @@ TEST(Tokenizer, HostileSizesAreRefused) {
 }
 
 TEST(AddedTokens, TakeWhiteSpaceAlong) {
-  json from = small();
+  json from = small_tokenizer();
   from["model"]["vocab"][" "] = 8;
   from["added_tokens"] = json::parse(R"([{"id": 5, "content": "L", "lstrip": true},
                                          {"id": 6, "content": "R", "rstrip": true}])");
@@ -258,7 +258,7 @@ TEST(AddedTokens, TakeWhiteSpaceAlong) {
 }
 
 TEST(Metaspace, TheFirstSchemeMarksTheBeginningOfTheTextAlone) {
-  json from = small();
+  json from = small_tokenizer();
   from["model"]["vocab"]["_"] = 8;
   from["pre_tokenizer"] = json::parse(R"({"type": "Sequence", "pretokenizers": [
       {"type": "WhitespaceSplit"},

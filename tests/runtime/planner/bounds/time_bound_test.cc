@@ -13,41 +13,35 @@
 namespace tidemark::planner {
 namespace {
 
+using testing::added_in_order;
 using testing::away;
 using testing::copy_within;
 using testing::evict_within;
+using testing::kError;
 using testing::TraceBuilder;
 
-// What the bound adds to the step, in nanoseconds; -1: none.
-double added(const TraceBuilder& builder, const PlanLimits& limits,
-             const TimeBoundOptions& options = {}) {
-  const StepTrace trace = builder.trace();
-  const auto times = time_bound(trace, limits, options);
-  if (!times) return -1;
-  EXPECT_EQ(times->ample, total_cost(trace));
-  return static_cast<double>((times->least - times->ample).count());
-}
-constexpr double kError = 10'000;  // of milliseconds
-
 TEST(TimeBound, IsTheStepWhereAllFits) {
-  EXPECT_NEAR(added(away(), evict_within(12)), 0, kError);
+  EXPECT_NEAR(added_in_order(away(), evict_within(12)), 0, kError);
 }
 
-TEST(TimeBound, NoneWhereACallDoesNotFit) { EXPECT_EQ(added(away(), evict_within(7)), -1); }
+TEST(TimeBound, NoneWhereACallDoesNotFit) {
+  EXPECT_EQ(added_in_order(away(), evict_within(7)), -1);
+}
 
 TEST(TimeBound, CountsARecomputation) {
-  EXPECT_NEAR(added(away(), evict_within(8)), 10'000'000, kError);
-  EXPECT_NEAR(added(away(), evict_within(10)), 5'000'000, kError);  // half of s0 would do
+  EXPECT_NEAR(added_in_order(away(), evict_within(8)), 10'000'000, kError);
+  EXPECT_NEAR(added_in_order(away(), evict_within(10)), 5'000'000,
+              kError);  // half of s0 would do
 }
 
 TEST(TimeBound, CopiesRunBesideCalls) {
-  EXPECT_NEAR(added(away(), copy_within(8, 1'000'000)), 0, kError);
+  EXPECT_NEAR(added_in_order(away(), copy_within(8, 1'000'000)), 0, kError);
 }
 
 // A share f of s0 is computed again, the rest comes back from the third call on:
 // 4 (1 - f) units = 0.2 per ms * (10 + 10 f) ms.
 TEST(TimeBound, ASlowLinkBesideRecomputation) {
-  EXPECT_NEAR(added(away(), copy_within(8, 5'000'000)), 10e6 / 3, 20'000);
+  EXPECT_NEAR(added_in_order(away(), copy_within(8, 5'000'000)), 10e6 / 3, 20'000);
 }
 
 TEST(TimeBound, CountsWhatARecomputationReads) {
@@ -56,8 +50,8 @@ TEST(TimeBound, CountsWhatARecomputationReads) {
   const uint32_t s1 = chain.call({s0}, 10'000'000, 4);
   chain.call({}, 5'000'000, 8);
   chain.call({s1}, 1, 0);
-  EXPECT_NEAR(added(chain, evict_within(8)), 17'000'000, kError);
-  EXPECT_NEAR(added(chain, evict_within(9)), 10'000'000, kError);  // s0 may stay
+  EXPECT_NEAR(added_in_order(chain, evict_within(8)), 17'000'000, kError);
+  EXPECT_NEAR(added_in_order(chain, evict_within(9)), 10'000'000, kError);  // s0 may stay
 }
 
 // What the recomputation reads is gone too, and what that was made from.
@@ -68,7 +62,7 @@ TEST(TimeBound, CountsAllThatLeadsToARecomputation) {
   const uint32_t s2 = chain.call({s1}, 10'000'000, 4);
   chain.call({}, 5'000'000, 8);
   chain.call({s2}, 1, 0);
-  EXPECT_NEAR(added(chain, evict_within(8)), 22'000'000, kError);
+  EXPECT_NEAR(added_in_order(chain, evict_within(8)), 22'000'000, kError);
 }
 
 // When the third call starts there is room for half of s0; when the fourth does, for half of s0
@@ -82,7 +76,7 @@ TEST(TimeBound, ARunNeedsAllOfWhatItReads) {
   step.call({}, 5'000'000, 4);
   step.call({s1}, 1, 0);
   const TimeBoundOptions exact{.iterations = 20'000, .looked_at = {12}};
-  EXPECT_NEAR(added(step, evict_within(8), exact), 60'000'000, kError);
+  EXPECT_NEAR(added_in_order(step, evict_within(8), exact), 60'000'000, kError);
 }
 
 // The third call needs all of the space, and the link has carried 0.11 of 4 units by then. In
@@ -96,7 +90,7 @@ TEST(TimeBound, WhatIsGoneIsNotCopied) {
   step.call({}, 4'000'000'000, 5);
   step.call({s1}, 1, 0);
   const TimeBoundOptions exact{.iterations = 20'000, .looked_at = {12}};
-  EXPECT_NEAR(added(step, copy_within(8, 1'000'000'000), exact), 106'975'000, 10'000);
+  EXPECT_NEAR(added_in_order(step, copy_within(8, 1'000'000'000), exact), 106'975'000, 10'000);
 }
 
 // 6 units cannot be out when the program uploads 5, but when they are wanted, 100 ms later:
@@ -110,7 +104,7 @@ TEST(TimeBound, AnUploadMayComeLate) {
   step.call({data}, 1'000'000, 1);
   step.call({}, 100'000'000, 1);
   step.run({s0}, 1'000'000);
-  EXPECT_NEAR(added(step, copy_within(10, 1'000'000), {.looked_at = {2}}), 0, kError);
+  EXPECT_NEAR(added_in_order(step, copy_within(10, 1'000'000), {.looked_at = {2}}), 0, kError);
 }
 
 TEST(TimeBound, PaysACallOnceForAllItsOutputs) {
@@ -119,7 +113,7 @@ TEST(TimeBound, PaysACallOnceForAllItsOutputs) {
   const uint32_t b = pair.also(2);
   pair.call({}, 5'000'000, 8);
   pair.call({a, b}, 1, 0);
-  EXPECT_NEAR(added(pair, evict_within(8)), 10'000'000, kError);
+  EXPECT_NEAR(added_in_order(pair, evict_within(8)), 10'000'000, kError);
 }
 
 // Written in place, so it cannot be computed again: 4 units leave in 20 ms, 2 of them beside
@@ -131,7 +125,7 @@ TEST(TimeBound, WhatWasWrittenInPlaceIsCopied) {
   step.update(s0, 10'000'000);
   step.call({}, 10'000'000, 8);
   step.call({s0}, 1, 0);
-  EXPECT_NEAR(added(step, copy_within(8, 5'000'000)), 20'000'000, 20'000);
+  EXPECT_NEAR(added_in_order(step, copy_within(8, 5'000'000)), 20'000'000, 20'000);
 }
 
 // The recomputation of s0 lies in the wait for the upload, which only the last call reads.
@@ -169,8 +163,8 @@ TEST(TimeBound, StateIsAwayOverTheEnd) {
   const uint32_t s0 = step.call({}, 10'000'000, 8);
   step.run({s0}, 10'000'000);
   step.update(state, 10'000'000);
-  EXPECT_NEAR(added(step, copy_within(8, 5'000'000)), 20'000'000, 20'000);
-  EXPECT_NEAR(added(step, copy_within(12, 5'000'000)), 0, kError);
+  EXPECT_NEAR(added_in_order(step, copy_within(8, 5'000'000)), 20'000'000, 20'000);
+  EXPECT_NEAR(added_in_order(step, copy_within(12, 5'000'000)), 0, kError);
 }
 
 // Before the update of state nothing of it is copied out: 10 of 20 ms lie beside that update,
@@ -186,7 +180,7 @@ TEST(TimeBound, LooksWhereStateIsWrittenFirst) {
   step.update(state, 10'000'000);
   PlanLimits limits = copy_within(8, 5'000'000);
   limits.space += Bytes(512);
-  EXPECT_NEAR(added(step, limits, {.looked_at = {1}}), 10'000'000, 20'000);
+  EXPECT_NEAR(added_in_order(step, limits, {.looked_at = {1}}), 10'000'000, 20'000);
 }
 
 // What no step writes has a copy, and only comes back.
@@ -196,7 +190,7 @@ TEST(TimeBound, WhatIsOnlyReadHasACopy) {
   const uint32_t s0 = step.call({}, 10'000'000, 8);
   step.run({s0}, 10'000'000);
   step.run({weights}, 10'000'000);
-  EXPECT_NEAR(added(step, copy_within(8, 5'000'000)), 10'000'000, 20'000);
+  EXPECT_NEAR(added_in_order(step, copy_within(8, 5'000'000)), 10'000'000, 20'000);
 }
 
 // No schedule found takes less, and some take little more.

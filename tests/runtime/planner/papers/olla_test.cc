@@ -22,6 +22,7 @@
 #include "runtime/planner/papers/olla/pyramid.h"
 #include "runtime/planner/papers/olla/spans.h"
 #include "runtime/planner/validator.h"
+#include "tests/runtime/planner/least_height.h"
 #include "tests/runtime/planner/papers/solvers.h"
 #include "tests/runtime/planner/problem_builder.h"
 #include "tests/runtime/planner/random_problem.h"
@@ -150,27 +151,6 @@ std::vector<Buffer> random_buffers(uint64_t seed, int count) {
                        Bytes(static_cast<int64_t>(random() % 7))});
   }
   return buffers;
-}
-
-// Buffers that are slid down rest on each other, so one order of stacking gives the least
-// height.
-Bytes least_height(const std::vector<Buffer>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  Bytes least(INT64_MAX);
-  do {
-    Offsets offsets(buffers.size());
-    for (size_t k = 0; k < order.size(); ++k) {
-      for (size_t below = 0; below < k; ++below) {
-        const Buffer &x = buffers[order[k]], &y = buffers[order[below]];
-        if (x.begin < y.end && y.begin < x.end) {
-          offsets[order[k]] = std::max(offsets[order[k]], offsets[order[below]] + y.size);
-        }
-      }
-    }
-    least = std::min(least, height(buffers, offsets));
-  } while (std::next_permutation(order.begin(), order.end()));
-  return least;
 }
 
 TEST(OllaLayout, EqualsBruteForceUnderEachSwitch) {

@@ -19,8 +19,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::tidemark::testing::usage_error;
 
-RematResult solved(const Problem& problem, int64_t budget,
-                   const CheckmateOptions& options = {}) {
+RematResult solved_by_checkmate(const Problem& problem, int64_t budget,
+                                const CheckmateOptions& options = {}) {
   const CheckmateProgram program(problem, budget, options);
   return solve_and_decode(
       problem, program.program(),
@@ -91,7 +91,7 @@ TEST(Checkmate, EqualsEnumeration) {
     for (int64_t budget = keep_all(problem);; --budget) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", budget " + std::to_string(budget));
       const double least = by_enumeration(problem, budget);
-      const RematResult result = solved(problem, budget);
+      const RematResult result = solved_by_checkmate(problem, budget);
       EXPECT_LE(optimum(problem, budget), least + 1e-9);
       if (least == std::numeric_limits<double>::infinity()) {
         EXPECT_EQ(result.status, SolveStatus::kInfeasible) << result.note;
@@ -109,15 +109,15 @@ TEST(Checkmate, RunsNothingAfterWhatComesAfterAllItsRuns) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   Problem problem = toy();
   problem.nodes[3].after = {0};
-  EXPECT_EQ(solved(problem, 50).schedule.time, 6);
+  EXPECT_EQ(solved_by_checkmate(problem, 50).schedule.time, 6);
   EXPECT_TRUE(std::isinf(optimum(problem, 40)));
-  EXPECT_EQ(solved(problem, 40).status, SolveStatus::kInfeasible);
+  EXPECT_EQ(solved_by_checkmate(problem, 40).status, SolveStatus::kInfeasible);
 }
 
 TEST(Checkmate, SolvesTheToy) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
-  EXPECT_EQ(solved(toy(), 50).schedule.time, 6);
-  EXPECT_EQ(solved(toy(), 40).schedule.time, 7);
+  EXPECT_EQ(solved_by_checkmate(toy(), 50).schedule.time, 6);
+  EXPECT_EQ(solved_by_checkmate(toy(), 40).schedule.time, 7);
 }
 
 // As published, workspaces are not counted: the schedule may not fit.
@@ -125,10 +125,10 @@ TEST(Checkmate, AsPublishedOverlooksWorkspace) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   Problem problem = toy();
   problem.nodes[1].variants[0].workspace = 15;
-  const RematResult published = solved(problem, 40, {.workspace = false});
+  const RematResult published = solved_by_checkmate(problem, 40, {.workspace = false});
   ASSERT_TRUE(published.found());
   EXPECT_EQ(published.schedule.peak, 45);
-  EXPECT_EQ(solved(problem, 40).status, SolveStatus::kInfeasible);
+  EXPECT_EQ(solved_by_checkmate(problem, 40).status, SolveStatus::kInfeasible);
 }
 
 // Nodes that may run once only do; a later run may have another variant.
@@ -140,10 +140,10 @@ TEST(Checkmate, KnowsKindsOfRuns) {
   again.when = When::kAgain;
   cheaper.nodes[0].variants[0].when = When::kFirst;
   cheaper.nodes[0].variants.push_back(again);
-  EXPECT_EQ(solved(cheaper, 40).schedule.time, 6.25);
+  EXPECT_EQ(solved_by_checkmate(cheaper, 40).schedule.time, 6.25);
   Problem once = toy();
   once.nodes[0].once = true;
-  EXPECT_EQ(solved(once, 40).status, SolveStatus::kInfeasible);
+  EXPECT_EQ(solved_by_checkmate(once, 40).status, SolveStatus::kInfeasible);
 }
 
 TEST(Checkmate, RejectsWhatItsProgramCannotSay) {

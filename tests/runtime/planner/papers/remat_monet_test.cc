@@ -19,8 +19,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::tidemark::testing::usage_error;
 
-RematResult solved(const Problem& problem, int64_t budget, const MonetOptions& options = {},
-                   const TwoPassOptions& reading = {}) {
+RematResult solved_by_monet(const Problem& problem, int64_t budget,
+                            const MonetOptions& options = {},
+                            const TwoPassOptions& reading = {}) {
   const TwoPass passes = read_two_pass(problem, reading);
   const MonetProgram program(passes, budget, options);
   return solve_and_decode(
@@ -36,7 +37,7 @@ void compare_with_enumeration(const Problem& problem, bool and_any_order,
   for (int64_t budget = keep_all(problem);; --budget) {
     SCOPED_TRACE("budget " + std::to_string(budget));
     const double least = MonetByEnumeration(passes, budget).least_time();
-    const RematResult result = solved(problem, budget, options);
+    const RematResult result = solved_by_monet(problem, budget, options);
     if (and_any_order) {
       EXPECT_LE(optimum(problem, budget), least + 1e-9);
     }
@@ -97,11 +98,11 @@ TEST(Monet, EqualsEnumerationWithEachFeature) {
 
 TEST(Monet, SolvesTheToy) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
-  EXPECT_EQ(solved(toy(), 50).schedule.time, 6);
+  EXPECT_EQ(solved_by_monet(toy(), 50).schedule.time, 6);
   // In any order 40 bytes take 7: a is dropped, and runs again once dc has read b and c. (3)
   // still counts b and c there, because they were stored during the stage before.
   EXPECT_EQ(optimum(toy(), 40), 7);
-  const RematResult result = solved(toy(), 40);
+  const RematResult result = solved_by_monet(toy(), 40);
   ASSERT_TRUE(result.fits(40)) << result.note;
   EXPECT_EQ(result.schedule.time, 8);
 }
@@ -121,17 +122,17 @@ Problem with_workspace() {
 
 TEST(Monet, CountsWorkspace) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
-  EXPECT_EQ(solved(with_workspace(), 7).schedule.time, 4);
-  const RematResult slow = solved(with_workspace(), 4);
+  EXPECT_EQ(solved_by_monet(with_workspace(), 7).schedule.time, 4);
+  const RematResult slow = solved_by_monet(with_workspace(), 4);
   ASSERT_TRUE(slow.fits(4));
   EXPECT_EQ(slow.schedule.time, 6);
   // Without the workspaces in (1) to (6), the program's schedule does not fit.
-  const RematResult blind = solved(with_workspace(), 4, {.workspace = false});
+  const RematResult blind = solved_by_monet(with_workspace(), 4, {.workspace = false});
   ASSERT_TRUE(blind.found());
   EXPECT_EQ(blind.schedule.time, 4);
   EXPECT_EQ(blind.schedule.peak, 7);
   // Without a choice of implementations there is no other way.
-  EXPECT_EQ(solved(with_workspace(), 4, {}, {.select_operators = false}).status,
+  EXPECT_EQ(solved_by_monet(with_workspace(), 4, {}, {.select_operators = false}).status,
             SolveStatus::kInfeasible);
 }
 
@@ -148,7 +149,7 @@ TEST(Monet, KeepsWhatARunInPlaceWouldOverwrite) {
   problem.nodes[1].variants[1].time = 1;
   problem.nodes[1].variants[1].overwrites = 0;
   problem.nodes[3].variants[0].workspace = 8;
-  const RematResult result = solved(problem, 10);
+  const RematResult result = solved_by_monet(problem, 10);
   ASSERT_TRUE(result.fits(10)) << result.note;
   EXPECT_EQ(result.schedule.time, 1 + 1 + 1 + 1 + (1 + 3) + 1);
   // In any order a can run twice around b in place, which one stage cannot say.
@@ -162,8 +163,8 @@ TEST(Monet, NeedsNoStoredRows) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     const Problem problem = random_training(seed, 4, features);
     for (int64_t budget = keep_all(problem); budget > keep_all(problem) - 4; --budget) {
-      const RematResult with = solved(problem, budget, {.stored_rows = true});
-      const RematResult without = solved(problem, budget);
+      const RematResult with = solved_by_monet(problem, budget, {.stored_rows = true});
+      const RematResult without = solved_by_monet(problem, budget);
       EXPECT_EQ(with.found(), without.found()) << "seed " << seed << ", budget " << budget;
       EXPECT_EQ(with.schedule.time, without.schedule.time);
       EXPECT_GT(with.rows, without.rows);
@@ -181,10 +182,11 @@ TEST(Monet, FirstLocalBoundIsLooser) {
                    make_node(1, 1, {0, 2}), make_node(1, 1, {3}),   make_node(1, 8, {3, 4}),
                    make_node(1, 0, {2, 5}), make_node(1, 0, {1, 6})};
   problem.nodes[5].variants[0].workspace = 6;
-  const RematResult tight = solved(problem, 18);
+  const RematResult tight = solved_by_monet(problem, 18);
   ASSERT_TRUE(tight.fits(18)) << tight.note;
   EXPECT_EQ(tight.schedule.time, 9);
-  EXPECT_EQ(solved(problem, 18, {.tight_local = false}).status, SolveStatus::kInfeasible);
+  EXPECT_EQ(solved_by_monet(problem, 18, {.tight_local = false}).status,
+            SolveStatus::kInfeasible);
 }
 
 TEST(Monet, SaysSoWhenItsProgramIsTooLarge) {

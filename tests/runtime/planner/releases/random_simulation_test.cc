@@ -66,7 +66,7 @@ Releases random_releases(const StepTable& step, std::mt19937& random) {
 }
 
 // Counts cases, so that a test can check that it covered some.
-struct Seen {
+struct SimulationsSeen {
   int64_t fitting = 0, impossible = 0, stopped = 0, away = 0, again = 0, timed = 0;
   int64_t in_place = 0;
   std::map<Schedule::Do, int64_t> code;
@@ -78,7 +78,8 @@ auto figures(const StepSimulator::Outcome& outcome) {
 }
 
 void check_schedule(const TracedStep& step, const PlanLimits& limits,
-                    const StepSimulator::Outcome& outcome, Schedule schedule, Seen& seen) {
+                    const StepSimulator::Outcome& outcome, Schedule schedule,
+                    SimulationsSeen& seen) {
   EXPECT_EQ(schedule.time, outcome.time);
   const Bytes most = max_resident(schedule);
   const int64_t over = (most - limits.space).count();
@@ -100,7 +101,7 @@ void check_schedule(const TracedStep& step, const PlanLimits& limits,
 }
 
 void check_step(const TracedStep& step, const PlanLimits& limits, const Releases& releases,
-                Seen& seen, std::mt19937& random) {
+                SimulationsSeen& seen, std::mt19937& random) {
   StepSimulator simulator(step.trace, step.table, limits);
   UnplacedSchedule unplaced;
   const auto outcome = simulator.write(releases, {}, unplaced);
@@ -124,7 +125,7 @@ void check_step(const TracedStep& step, const PlanLimits& limits, const Releases
 }
 
 TEST(RandomSimulation, WritesWhatItWentThrough) {
-  Seen seen;
+  SimulationsSeen seen;
   for (uint32_t seed = 1; seed <= cases(4000u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);

@@ -127,12 +127,12 @@ int64_t most(const std::vector<int64_t>& live) {
 }
 
 // Counts cases, so that a test can check that it covered some.
-struct Seen {
+struct DraftsSeen {
   int evictions = 0, copies = 0, over_the_end = 0, to_the_end = 0, exact = 0, fitting = 0;
 };
 
 void check(const StepTable& step, const PlanLimits& limits, const ReleaseDraft& plan,
-           Seen& seen) {
+           DraftsSeen& seen) {
   SCOPED_TRACE(describe(plan));
   EXPECT_EQ(plan.unmanaged.count(), most(live_bytes(step, {}, {})));
   if (plan.unmanaged <= limits.space) {
@@ -199,7 +199,7 @@ void check(const StepTable& step, const PlanLimits& limits, const ReleaseDraft& 
 }
 
 ReleaseDraft checked(const TraceBuilder& record, const PlanLimits& limits) {
-  Seen seen;
+  DraftsSeen seen;
   ReleaseDraft plan = draft_releases(record.step(), limits);
   check(record.step(), limits, plan, seen);
   return plan;
@@ -456,7 +456,7 @@ TEST(ReleaseDraft, FindsWhenWhatIsCarriedMayBeAway) {
 }
 
 TEST(ReleaseDraft, OfRandomStepsIsWhatItSays) {
-  Seen seen;
+  DraftsSeen seen;
   for (uint32_t seed = 1; seed <= cases(2000u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);

@@ -12,6 +12,7 @@
 #include "runtime/planner/schedule_layout.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
+#include "tests/runtime/planner/releases/tower.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
@@ -28,7 +29,7 @@ PlanLimits just_above(int64_t room) {
 }
 
 // Counts cases, so that a test can check that it covered some.
-struct Seen {
+struct PlansSeen {
   int placed = 0, moving = 0, unplaced = 0, none = 0, releasing = 0;
 };
 
@@ -54,22 +55,13 @@ std::optional<ReleaseSchedule> checked(const StepTrace& trace, const PlanLimits&
   return plan;
 }
 
-std::string text(const std::vector<PlannedRelease>& releases) {
+std::string actions_of(const std::vector<PlannedRelease>& releases) {
   std::string text;
   for (const PlannedRelease& release : releases) {
     text += release.action == Release::kOffload ? "copy " : "evict ";
     text += std::to_string(release.item) + ", ";
   }
   return text;
-}
-
-// a b c are made in turn and used in the reverse order.
-TraceBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c, int64_t size = 1) {
-  TraceBuilder record;
-  const uint32_t a = record.call({}, cost_a, size), b = record.call({}, cost_b, size),
-                 c = record.call({}, cost_c, size);
-  for (const uint32_t item : {c, b, a}) record.run({item}, 10'000);
-  return record;
 }
 
 TEST(ReleasePlanner, PlacesAStepThatFits) {
@@ -84,7 +76,7 @@ TEST(ReleasePlanner, PlacesAStepThatFits) {
 TEST(ReleasePlanner, ReleasesWhatDoesNotFit) {
   const auto plan = checked(tower(300, 100, 200).trace(), just_above(2));
   ASSERT_TRUE(plan && plan->schedule.placed);
-  EXPECT_EQ(text(plan->releases), "evict 1, ");
+  EXPECT_EQ(actions_of(plan->releases), "evict 1, ");
   EXPECT_EQ(plan->schedule.recomputed, Nanos(100));
 }
 
@@ -123,7 +115,7 @@ TEST(ReleasePlanner, LeavesSpaceForForeign) {
   EXPECT_TRUE(plan->releases.empty());
   const auto tight = checked(step, just_above(5), {units(1), units(2)});
   ASSERT_TRUE(tight && tight->schedule.placed);
-  EXPECT_EQ(text(tight->releases), "evict 1, ");
+  EXPECT_EQ(actions_of(tight->releases), "evict 1, ");
 }
 
 // A share of the step's peak without releases.
@@ -133,7 +125,7 @@ Bytes part_of_unmanaged(const StepTrace& step, int64_t percent) {
 }
 
 TEST(ReleasePlanner, OfRandomStepsIsLaidOut) {
-  Seen seen;
+  PlansSeen seen;
   for (uint32_t seed = 1; seed <= cases(150u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
@@ -188,7 +180,7 @@ StepTrace crowded_step(int64_t room, std::mt19937& random) {
 
 TEST(ReleasePlanner, MovesWhatIsInTheWay) {
   constexpr int64_t kRoom = 12;
-  Seen seen;
+  PlansSeen seen;
   for (uint32_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "tests/runtime/planner/releases/tower.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
@@ -41,15 +42,6 @@ std::string found(const TraceBuilder& record, const PlanLimits& limits,
                   const Releases& draft = {}) {
   const TracedStep step(record);
   return text(search_releases(step.trace, step.table, limits, draft, kEffort).releases);
-}
-
-// a b c are made in turn and used in the reverse order.
-TraceBuilder tower(int64_t cost_a, int64_t cost_b, int64_t cost_c) {
-  TraceBuilder record;
-  const uint32_t a = record.call({}, cost_a), b = record.call({}, cost_b),
-                 c = record.call({}, cost_c);
-  for (const uint32_t item : {c, b, a}) record.run({item}, 10'000);
-  return record;
 }
 
 TEST(ReleaseSearch, ReleasesNothingWhereAllFits) {

@@ -105,7 +105,7 @@ std::string drawn(const TraceBuilder& record, const PlanLimits& limits,
 }
 
 // a b c are made in turn and used in the reverse order.
-TraceBuilder tower() {
+TraceBuilder tower_of_rising_costs() {
   TraceBuilder record;
   const uint32_t a = record.call({}, 100), b = record.call({}, 200), c = record.call({}, 300);
   for (const uint32_t item : {c, b, a}) record.run({item}, 1000);
@@ -163,8 +163,8 @@ cc
 }
 
 TEST(StepSimulator, OfNothingReleasedIsTheStepItself) {
-  EXPECT_EQ(simulated(tower(), evict_within(3)), "time 3600");
-  EXPECT_EQ(drawn(tower(), evict_within(3)), R"(
+  EXPECT_EQ(simulated(tower_of_rising_costs(), evict_within(3)), "time 3600");
+  EXPECT_EQ(drawn(tower_of_rising_costs(), evict_within(3)), R"(
 RRRR.R.R.
 abc c b a
 aaaaaaaaa
@@ -236,8 +236,8 @@ TEST(StepSimulator, RunsInPlace) {
 
 // A shortfall counts once while it does not grow, however long it lasts.
 TEST(StepSimulator, SumsWhatLacks) {
-  EXPECT_EQ(simulated(tower(), evict_within(2)), "time 3600, short 1");
-  EXPECT_EQ(simulated(tower(), evict_within(1)), "time 3600, short 2");
+  EXPECT_EQ(simulated(tower_of_rising_costs(), evict_within(2)), "time 3600, short 1");
+  EXPECT_EQ(simulated(tower_of_rising_costs(), evict_within(1)), "time 3600, short 2");
   TraceBuilder record;
   const uint32_t a = record.call({}, 100);
   record.run({}, 100, /*workspace=*/2);
@@ -255,7 +255,7 @@ aaaaa
 }
 
 TEST(StepSimulator, CostsTimeAndMuchForWhatLacksAndLittleForCopies) {
-  const TraceBuilder record = tower();
+  const TraceBuilder record = tower_of_rising_costs();
   Simulated short_of(record, copy_within(2, 500));
   StepSimulator& simulator = short_of.simulator;
   // The shortfall takes a thousand to go out and come back, and occurs at two of six calls.

@@ -12,9 +12,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Event run(NodeId node, int32_t variant = 0) { return {node, variant}; }
-Event drop(NodeId node) { return {node, Event::kFree}; }
-
 // 0 -> 1 (in place over 0 as variant 1) -> 2 rides on 1's variant 1 -> 3 once, adds 5 fixed
 // bytes.
 Problem features() {

@@ -13,6 +13,9 @@
 
 namespace tidemark::planner::remat {
 
+inline Event run(NodeId node, int32_t variant = 0) { return {node, variant}; }
+inline Event drop(NodeId node) { return {node, Event::kFree}; }
+
 inline Node make_node(double time, int64_t bytes, std::vector<NodeId> inputs) {
   Node node;
   node.bytes = bytes;

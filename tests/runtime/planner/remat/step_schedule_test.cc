@@ -12,6 +12,7 @@
 #include "runtime/planner/reordered_trace.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
+#include "tests/runtime/planner/remat/small_problems.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner::remat {
@@ -22,9 +23,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::TraceBuilder;
 using testing::units;
-
-Event run(NodeId node, int32_t variant = 0) { return {node, variant}; }
-Event drop(NodeId node) { return {node, Event::kFree}; }
 
 // Uploads take no time.
 PlanLimits ample() { return {.space = units(1000), .in_bandwidth = 1e30}; }
