@@ -14,6 +14,7 @@
 #include "runtime/schedule/fingerprint.h"
 #include "tests/runtime/executor/toy_training.h"
 #include "tests/support/random_program.h"
+#include "tests/support/sanitized.h"
 
 namespace tidemark::testing {
 namespace {
@@ -502,7 +503,7 @@ TEST(Plans, WhatGoesInALaterStepIsPlannedWithReleases) {
 // ample memory and in exactly what the plan takes.
 TEST(Plans, RandomProgramsKeepTheirBits) {
   int64_t planned = 0;
-  for (uint32_t seed = 1; seed <= 40; ++seed) {
+  for (uint32_t seed = 1; seed <= cases(40u); ++seed) {
     const auto run = [&](Bytes budget, bool plans) {
       SessionOptions options;
       options.threads = 1;
@@ -519,7 +520,7 @@ TEST(Plans, RandomProgramsKeepTheirBits) {
     ASSERT_EQ(run(Bytes(64 << 20), true), expected) << seed;
     ASSERT_EQ(run(4 * kRandomProgramSmallest, true), expected) << seed;
   }
-  EXPECT_GT(planned, 40);
+  EXPECT_GT(planned, cases(40));
 }
 
 }  // namespace

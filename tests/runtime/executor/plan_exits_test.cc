@@ -27,7 +27,7 @@ namespace {
 
 using namespace tidemark::literals;
 
-constexpr int kFewer = kSanitized ? 5 : 1;
+constexpr int kFewer = kSanitized ? 10 : 1;
 constexpr int kCalls = 24;
 constexpr int kAllCalls = kCalls + kRandomProgramParameters;
 

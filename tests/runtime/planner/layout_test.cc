@@ -19,6 +19,7 @@
 #include "runtime/planner/layout/skyline_fit.h"
 #include "runtime/planner/validator.h"
 #include "tests/runtime/planner/least_height.h"
+#include "tests/support/sanitized.h"
 
 namespace tidemark::planner {
 namespace {
@@ -97,7 +98,7 @@ TEST(LayoutTest, NothingAndEmptyBuffersTakeNoSpace) {
 }
 
 TEST(LayoutTest, EqualsBruteForceOnTinyProblems) {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(300u); ++seed) {
     const std::vector<Buffer> buffers =
         random_buffers(seed, 3 + static_cast<int>(seed % 5), 8, 6);
     const Layout layout = plan_layout(buffers);
@@ -158,7 +159,7 @@ TEST(LayoutTest, StopsOnceItIsProvenOptimal) {
 }
 
 TEST(ExactSearchTest, EveryCombinationDecidesAlike) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(60u); ++seed) {
     const std::vector<Buffer> buffers =
         random_buffers(seed, 5 + static_cast<int>(seed % 8), 7, 4);
     const Bytes load = max_load(buffers);

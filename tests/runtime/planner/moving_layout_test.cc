@@ -1,4 +1,5 @@
 #include "runtime/planner/layout/moving_layout.h"
+#include "tests/support/sanitized.h"
 
 #include <gtest/gtest.h>
 
@@ -307,7 +308,7 @@ MovingProblem random_moving_problem(uint64_t seed, const Draw& draw) {
 TEST(MovingLayout, WhatFitsIsPlacedWhereAllMayMove) {
   for (const bool preferred_offsets : {false, true}) {
     int moving = 0;
-    for (uint64_t seed = 0; seed < 200; ++seed) {
+    for (uint64_t seed = 0; seed < tidemark::testing::cases(200u); ++seed) {
       const MovingProblem problem =
           random_moving_problem(seed, {.preferred_offsets = preferred_offsets});
       const auto layout = lay_out(problem);
@@ -317,22 +318,22 @@ TEST(MovingLayout, WhatFitsIsPlacedWhereAllMayMove) {
       less.capacity -= kAlignment;
       EXPECT_FALSE(lay_out(less, 1)) << seed;
     }
-    EXPECT_GT(moving, 10);
+    EXPECT_GT(moving, tidemark::testing::cases(10));
   }
 }
 
 TEST(MovingLayout, MostIsPlacedWhereSomeMustStay) {
   for (const bool preferred_offsets : {false, true}) {
     int placed = 0, placed_with_room = 0;
-    for (uint64_t seed = 0; seed < 200; ++seed) {
+    for (uint64_t seed = 0; seed < tidemark::testing::cases(200u); ++seed) {
       MovingProblem problem =
           random_moving_problem(seed, {.pinned = true, .preferred_offsets = preferred_offsets});
       placed += lay_out(problem) ? 1 : 0;
       problem.capacity = problem.capacity + share_of(problem.capacity, 0.1);
       placed_with_room += lay_out(problem) ? 1 : 0;
     }
-    EXPECT_GT(placed, 180);
-    EXPECT_GT(placed_with_room, 195);
+    EXPECT_GT(placed, tidemark::testing::cases(180));
+    EXPECT_GT(placed_with_room, tidemark::testing::cases(195));
   }
 }
 
@@ -341,7 +342,7 @@ TEST(MovingLayout, MostIsPlacedWhereSomeMustStay) {
 TEST(MovingLayout, WaitsAreFew) {
   const auto waits = [](int64_t wait) {
     size_t count = 0;
-    for (uint64_t seed = 0; seed < 200; ++seed) {
+    for (uint64_t seed = 0; seed < tidemark::testing::cases(200u); ++seed) {
       MovingProblem problem = random_moving_problem(seed, {.pinned = true});
       int64_t last = 0;
       for (const Buffer& b : problem.buffers) last = std::max(last, b.end);

@@ -8,6 +8,7 @@
 #include "runtime/planner/order/passes.h"
 #include "tests/runtime/planner/problem_builder.h"
 #include "tests/runtime/planner/random_problem.h"
+#include "tests/support/sanitized.h"
 
 namespace tidemark::planner {
 namespace {
@@ -24,7 +25,7 @@ TEST(OrderTest, LiteralProblem) {
 }
 
 TEST(OrderTest, EqualsBruteForceOnTinyProblems) {
-  for (uint64_t seed = 0; seed < 400; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(400u); ++seed) {
     RandomProblemOptions options;
     options.ops = 3 + static_cast<int>(seed % 5);
     options.in_place = false;
@@ -45,7 +46,7 @@ TEST(OrderTest, EqualsBruteForceOnTinyProblems) {
 // The least load while an operator runs, over all orders, equals the minimum cut.
 TEST(CutBoundTest, EqualsBruteForcePerOperator) {
   int above = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(300u); ++seed) {
     const Problem problem =
         random_problem(seed, {.ops = 3 + static_cast<int>(seed % 6), .in_place = false});
     const OrderGraph graph(problem);
@@ -76,12 +77,12 @@ TEST(CutBoundTest, EqualsBruteForcePerOperator) {
       EXPECT_LE(some.load, all.load);
     }
   }
-  EXPECT_GT(above, 20);
+  EXPECT_GT(above, tidemark::testing::cases(20));
 }
 
 // In place, an operator's output may lie where its input was.
 TEST(CutBoundTest, HoldsInPlace) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(200u); ++seed) {
     const Problem problem = random_problem(seed, {.ops = 7});
     const OrderGraph graph(problem);
     const std::vector<int64_t> forced = forced_loads(graph);
@@ -119,7 +120,7 @@ TEST(OrderSearchTest, DecidesAlikeInBothDirections) {
 }
 
 TEST(OrderTest, BoundHoldsInPlaceToo) {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(300u); ++seed) {
     RandomProblemOptions options;
     options.ops = 6;
     const Problem problem = random_problem(seed, options);
@@ -135,7 +136,7 @@ TEST(OrderTest, BoundHoldsInPlaceToo) {
 }
 
 TEST(OrderTest, NeverWorseThanTheBaselinesAndValid) {
-  for (uint64_t seed = 0; seed < 30; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(30u); ++seed) {
     RandomProblemOptions options;
     options.ops = 150;
     const Problem problem = random_problem(seed, options);

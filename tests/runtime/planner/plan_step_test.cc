@@ -11,6 +11,7 @@
 #include "runtime/planner/validator.h"
 #include "tests/runtime/planner/problem_builder.h"
 #include "tests/runtime/planner/random_problem.h"
+#include "tests/support/sanitized.h"
 
 namespace tidemark::planner {
 namespace {
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(PlannerTest, AllOptionsAndBaselinesGiveValidPlans) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(200u); ++seed) {
     RandomProblemOptions shape;
     shape.ops = 1 + static_cast<int>(seed % 40);
     shape.aliases = seed % 3 != 0;

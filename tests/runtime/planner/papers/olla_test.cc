@@ -26,6 +26,7 @@
 #include "tests/runtime/planner/papers/solvers.h"
 #include "tests/runtime/planner/problem_builder.h"
 #include "tests/runtime/planner/random_problem.h"
+#include "tests/support/sanitized.h"
 
 namespace tidemark::planner::olla {
 namespace {
@@ -358,7 +359,7 @@ Bytes least_height_around(const std::vector<Buffer>& buffers,
 TEST(OllaLayout, EqualsBruteForceAroundThePyramid) {
   TIDEMARK_SKIP_WITHOUT_SOLVER();
   int raised = 0;
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(40u); ++seed) {
     SCOPED_TRACE(seed);
     const std::vector<Buffer> buffers = random_buffers(seed, 8);
     const auto stack = pyramid(buffers);
@@ -372,7 +373,8 @@ TEST(OllaLayout, EqualsBruteForceAroundThePyramid) {
       raised += v.name.starts_with("A") && v.lower > 0 && v.lower < v.upper ? 1 : 0;
     }
   }
-  EXPECT_GT(raised, 5) << "the stack raises too few buffers to be a test";
+  EXPECT_GT(raised, tidemark::testing::cases(5))
+      << "the stack raises too few buffers to be a test";
 }
 
 TEST(OllaLayout, TakesManyBuffersThatThePyramidPlaces) {

@@ -17,6 +17,7 @@
 #include "tests/runtime/planner/papers/solvers.h"
 #include "tests/runtime/planner/papers/training_problems.h"
 #include "tests/support/environment.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/usage_error.h"
 
 namespace tidemark::planner::remat {
@@ -84,7 +85,7 @@ Problem random_odd(uint64_t seed) {
 TEST(RematMethods, RunAnyProblemOrRefuseIt) {
   const bool has_solver = !find_solvers().empty();
   std::map<std::string, int> ran, refused;
-  for (uint64_t seed = 0; seed < 4000; ++seed) {
+  for (uint64_t seed = 0; seed < tidemark::testing::cases(4000u); ++seed) {
     const Problem problem = seed % 2 == 0 ? random_small(seed) : random_odd(seed);
     if (!usage_error([&] { check_problem(problem); }).empty()) continue;
     for (const RematMethod& method : remat_methods()) {

@@ -12,6 +12,7 @@
 
 #include "runtime/planner/releases/kept_sources.h"
 #include "runtime/planner/releases/step_simulator.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner::testing {
@@ -137,7 +138,7 @@ TEST(NextUseDraft, KeepsEverythingThatFits) {
 TEST(NextUseDraft, OfRandomStepsReleasesGaps) {
   int evictions = 0, copies = 0, over_the_end = 0, short_before = 0, short_after = 0,
       short_by_peak = 0;
-  for (uint32_t seed = 1; seed <= 1000; ++seed) {
+  for (uint32_t seed = 1; seed <= cases(1000u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const Step step(random_trace(random));
@@ -178,9 +179,9 @@ TEST(NextUseDraft, OfRandomStepsReleasesGaps) {
         simulator.run(draft_releases(step.table, limits).releases).shortfall > Bytes(0);
     if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(evictions, 1000);
-  EXPECT_GT(copies, 1000);
-  EXPECT_GT(over_the_end, 100);
+  EXPECT_GT(evictions, cases(1000));
+  EXPECT_GT(copies, cases(1000));
+  EXPECT_GT(over_the_end, cases(100));
   EXPECT_LT(short_after, short_by_peak);
   EXPECT_LT(short_by_peak, short_before);
 }

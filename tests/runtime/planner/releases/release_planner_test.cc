@@ -181,7 +181,7 @@ StepTrace crowded_step(int64_t room, std::mt19937& random) {
 TEST(ReleasePlanner, MovesWhatIsInTheWay) {
   constexpr int64_t kRoom = 12;
   PlansSeen seen;
-  for (uint32_t seed = 1; seed <= 100; ++seed) {
+  for (uint32_t seed = 1; seed <= cases(100u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const StepTrace step = crowded_step(kRoom, random);
@@ -193,8 +193,8 @@ TEST(ReleasePlanner, MovesWhatIsInTheWay) {
     seen.moving += moves(plan->schedule);
     EXPECT_FALSE(checked(step, evict_within(kRoom - 1), {units(1)}));
   }
-  EXPECT_GT(seen.moving, 20);
-  EXPECT_LT(seen.moving, 100) << "some lie well without";
+  EXPECT_GT(seen.moving, cases(20));
+  EXPECT_LT(seen.moving, cases(100)) << "some lie well without";
 }
 
 // If moves take no time, a wait is never worth it, and an item being copied does not move.

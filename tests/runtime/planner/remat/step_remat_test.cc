@@ -10,6 +10,7 @@
 #include "runtime/planner/remat/remat_bound.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner::remat {
@@ -22,7 +23,7 @@ constexpr int64_t kEffort = 10'000;
 
 TEST(StepRemat, RandomStepsAreValidAndRepeat) {
   int found = 0, again = 0;
-  for (uint32_t seed = 1; seed <= 100; ++seed) {
+  for (uint32_t seed = 1; seed <= tidemark::testing::cases(100u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const StepTrace trace = testing::random_trace(random);
@@ -44,8 +45,8 @@ TEST(StepRemat, RandomStepsAreValidAndRepeat) {
       again += made->recomputed > Nanos(0);
     }
   }
-  EXPECT_GT(found, 100);
-  EXPECT_GT(again, 20);
+  EXPECT_GT(found, tidemark::testing::cases(100));
+  EXPECT_GT(again, tidemark::testing::cases(20));
 }
 
 TEST(StepRemat, FindsNothingBelowTheBoundOrOnceStopped) {

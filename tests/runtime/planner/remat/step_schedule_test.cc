@@ -13,6 +13,7 @@
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
 #include "tests/runtime/planner/remat/small_problems.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/trace_builder.h"
 
 namespace tidemark::planner::remat {
@@ -207,7 +208,7 @@ TEST(StepSchedule, ALayoutThatDoesNotFitIsSaid) {
 // takes the time that the problem says, and mostly no more memory.
 TEST(StepSchedule, RandomSteps) {
   int decoded = 0, again = 0, reordered = 0, in_place = 0, larger = 0;
-  for (uint32_t seed = 1; seed <= 250; ++seed) {
+  for (uint32_t seed = 1; seed <= tidemark::testing::cases(250u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const StepTrace trace = testing::random_trace(random);
@@ -240,10 +241,10 @@ TEST(StepSchedule, RandomSteps) {
   }
   std::printf("%d schedules: %d compute again, %d reorder, %d runs in place, %d take more\n",
               decoded, again, reordered, in_place, larger);
-  EXPECT_GT(decoded, 300);
-  EXPECT_GT(again, 50);
-  EXPECT_GT(reordered, 50);
-  EXPECT_GT(in_place, 50);
+  EXPECT_GT(decoded, tidemark::testing::cases(300));
+  EXPECT_GT(again, tidemark::testing::cases(50));
+  EXPECT_GT(reordered, tidemark::testing::cases(50));
+  EXPECT_GT(in_place, tidemark::testing::cases(50));
 }
 
 }  // namespace
