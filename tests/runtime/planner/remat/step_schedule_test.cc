@@ -241,10 +241,11 @@ TEST(StepSchedule, RandomSteps) {
   }
   std::printf("%d schedules: %d compute again, %d reorder, %d runs in place, %d take more\n",
               decoded, again, reordered, in_place, larger);
-  EXPECT_GT(decoded, tidemark::testing::cases(300));
-  EXPECT_GT(again, tidemark::testing::cases(50));
-  EXPECT_GT(reordered, tidemark::testing::cases(50));
-  EXPECT_GT(in_place, tidemark::testing::cases(50));
+  if (tidemark::testing::kSanitized) return;  // too few cases to cover everything
+  EXPECT_GT(decoded, 300);
+  EXPECT_GT(again, 50);
+  EXPECT_GT(reordered, 50);
+  EXPECT_GT(in_place, 50);
 }
 
 }  // namespace
