@@ -324,7 +324,11 @@ std::string to_json(const RunReport& report) {
     if (const auto& followed = report.plan->followed) {
       plan["operators"] = followed->operators;
       plan["peak_bytes"] = followed->peak.count();
-      plan["bound_bytes"] = followed->bound.count();
+      if (!followed->releases) {
+        plan["bound_bytes"] = followed->bound.count();
+      } else if (report.minimum && report.minimum->is_least) {
+        plan["bound_bytes"] = report.minimum->budget.count();
+      }
       plan["reordered"] = followed->reordered;
       plan["releases"] = followed->releases;
       plan["seconds"] = followed->seconds;

@@ -30,7 +30,7 @@ struct PlanSummary {
   struct Followed {
     size_t operators = 0;
     Bytes peak{0};   // of a whole step, including persistent storages
-    Bytes bound{0};  // lower bound over all orders and layouts (if it releases: layouts)
+    Bytes bound{0};  // where it releases nothing: a lower bound over all orders and layouts
     bool reordered = false;
     bool releases = false;  // evicts, or offloads and fetches
     double seconds = 0;     // to plan

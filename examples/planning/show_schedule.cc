@@ -106,7 +106,8 @@ void print_peak(const SavedSchedule& saved, Bytes room) {
   const Bytes apart = residents_apart(saved);
   print_out("peak          {}", format_bytes(s.peak));
   if (s.peak_bound > Bytes(0)) {
-    print_out(", bound {} ({:.3f} % above it)", format_bytes(s.peak_bound), above);
+    print_out(", {} {} ({:.3f} % above it)", releases(s) ? "load" : "bound",
+              format_bytes(s.peak_bound), above);
   }
   if (apart > Bytes(0)) {
     print_out("; {} with residents", format_bytes(s.peak + apart));

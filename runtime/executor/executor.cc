@@ -110,6 +110,7 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
       last_used_again_[input.storage] = i + 1;
   }
   numbering_.begin_step();
+  residency_.measurements().set_planned(true);
   if (schedule_.residents_apart) {
     base_ = residency_.pack();
     // Storages that only recipes need may take space beside those in use.
@@ -122,6 +123,7 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
 
 Executor::~Executor() {
   let_all_go();
+  residency_.measurements().set_planned(false);
   residency_.space().close_plan();
 }
 
@@ -530,6 +532,7 @@ void Executor::leave_for_memory(const std::string& why) {
 void Executor::run_deferred_in_program_order() {
   if (all_launched_) return;
   let_all_go();
+  residency_.measurements().set_planned(false);
   residency_.space().close_plan();
   for (uint32_t op = 0; op < issued_; ++op) launch(deferred_[op], {});
   all_launched_ = true;

@@ -22,7 +22,7 @@ bool Measurements::is_timed(const Work& work) {
   const uint32_t run = context_.costs.count_run(work.key);
   const bool unknown = context_.options.learn_costs && !context_.costs.is_measured(work.key);
   // Neighbours have neighbouring keys, so samples spread over the step.
-  return tight_ || is_tight() || unknown || run <= kFirstRuns ||
+  return (!planned_ && (tight_ || is_tight())) || unknown || run <= kFirstRuns ||
          (run + work.key) % kSampled == 0;
 }
 

@@ -1,10 +1,11 @@
 // Matches the device's timings with the work issued, for the cost model to learn from.
 //
-// Where timing costs time (CUDA's events), an operator is timed in its first runs, in steps
-// that release something or follow such a step, and otherwise in every sixteenth run. Which
-// runs these are depends on the program alone. While memory is short, all are: costs then
-// decide what is released, and a copy may start at the event behind the last use rather than at
-// a later one.
+// Where timing costs time (CUDA's events), an operator is timed in its first runs, in steps in
+// which a policy releases something or that follow such a step, and otherwise in every
+// sixteenth run. While a policy is short of memory, all are: costs then decide what is
+// released, and a copy may start at the event behind the last use rather than at a later one.
+// Under a schedule costs decide nothing, and its copies are given to the device right after the
+// last use.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,8 @@ class Measurements {
   // Returns the tag for the device, which is 0 if the work is not to be timed.
   uint64_t add(uint64_t tag, const Work& work);
   void begin_step() { tight_ = is_tight(); }
+  // Whether the operators to come follow a schedule.
+  void set_planned(bool planned) { planned_ = planned; }
   // Takes over the timings of finished work.
   void take_completions();
   // Stops waiting for timings, except of the latest `but` pieces of work.
@@ -50,6 +53,7 @@ class Measurements {
   uint64_t first_ = 1;
   bool learning_ = true;
   bool tight_ = false;  // the step before was
+  bool planned_ = false;
 };
 
 }  // namespace tidemark

@@ -91,9 +91,11 @@ struct Schedule {
   // lower end, and offsets count from their end. Nothing is then released.
   bool residents_apart = false;
 
-  Bytes peak{0};        // highest end of a block, or, if not placed, most bytes at once
-  Bytes peak_bound{0};  // lower bound for schedules of this kind
-  Bytes moved{0};       // by kMove, and before the next step
+  Bytes peak{0};  // highest end of a block, or, if not placed, most bytes at once
+  // Lower bound of the peak: in any order, where nothing is released; else the load, the most
+  // bytes at once, which is a bound for these releases in this order alone.
+  Bytes peak_bound{0};
+  Bytes moved{0};  // by kMove, and before the next step
   // Total shortfall: the sum of its increases over the step; released at run time.
   Bytes shortfall{0};
   Nanos time{0};        // expected

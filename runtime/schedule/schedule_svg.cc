@@ -214,7 +214,9 @@ class Picture {
     svg_ += label(kLeft, row + 18,
                   "instructions 0 to " + std::to_string(s_.code.size()) +
                       "; line: bytes taken at once" +
-                      (s_.peak_bound > Bytes(0) ? "; dashes: bound of the peak" : ""));
+                      (s_.peak_bound == Bytes(0) ? ""
+                       : releases(s_)            ? "; dashes: most bytes taken at once"
+                                                 : "; dashes: bound of the peak"));
   }
 
   const StepTrace& trace_;

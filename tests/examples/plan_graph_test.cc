@@ -604,6 +604,7 @@ TEST_F(PlanGraphTest, PlansAStepWithTiersAsATrainingDoes) {
   EXPECT_EQ(shown.code, 0) << shown.said;
   EXPECT_THAT(shown.said, HasSubstr("copies out"));
   EXPECT_THAT(shown.said, HasSubstr("without a limit")) << "bounds are saved";
+  EXPECT_THAT(shown.said, HasSubstr(", load ")) << "of these releases, no bound for others";
   const Outcome none = run(step + "--budget 5% --tier 1GiB --nodes 100000");
   EXPECT_EQ(none.code, 3);
   EXPECT_THAT(none.said, HasSubstr("found no plan within"));

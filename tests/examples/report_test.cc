@@ -149,8 +149,10 @@ TEST(Report, APlanWithReleasesStatesTheLeastMemoryOfAny) {
   report.minimum->is_least = true;
   EXPECT_THAT(result_table(report),
               ::testing::HasSubstr("no plan fits in less than 1.0 KiB\n"));
+  EXPECT_EQ(Json::parse(to_json(report)).at("plan").at("bound_bytes"), 1024);
   report.minimum->is_least = false;
   EXPECT_THAT(result_table(report), ::testing::Not(::testing::HasSubstr("no plan fits")));
+  EXPECT_FALSE(Json::parse(to_json(report)).at("plan").contains("bound_bytes"));
 }
 
 TEST(Report, PlanningIsSaidBesideTheTimeOfSteps) {

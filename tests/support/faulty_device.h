@@ -70,6 +70,13 @@ class FaultyDevice : public ForwardingDevice {
   Nanos longest_delay_{0};
 };
 
+// Timing costs time there, as on a GPU.
+class CostlyTiming final : public FaultyDevice {
+ public:
+  using FaultyDevice::FaultyDevice;
+  bool timing_costs() const override { return true; }
+};
+
 // Work whose fault is healed may have been tried once more before that, and be about to report
 // a failure. Resumes until all enqueued work is done.
 inline void resume_all(Device& device) {

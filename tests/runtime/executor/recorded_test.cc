@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 
 #include "runtime/executor/step_planner.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/executor/toy_training.h"
+#include "tests/support/faulty_device.h"
 #include "tests/support/random_program.h"
 #include "tests/support/sanitized.h"
 
@@ -191,6 +193,31 @@ TEST(ReleasingPlans, BringWhatLivesOnToItsPlaces) {
   }
   EXPECT_TRUE(training.step().planned);
   EXPECT_EQ(training.session().planner()->counts().mismatches, 0);
+}
+
+// As a schedule decides, costs have to be known no better than without a limit.
+TEST(ReleasingPlans, TimeASampleOfTheOperators) {
+  SessionOptions options;
+  options.threads = 1;
+  options.budget = kRandomProgramSmallest;
+  options.policy = "delta";
+  options.host_limit = Bytes(64 << 20);
+  options.event_capacity = 1 << 18;
+  Session session(options, std::make_unique<CostlyTiming>(make_cpu_device({.threads = 1})));
+  session.plan_steps(quiet());
+  run_random_program(session, 1, 60, 90, /*alike=*/true);
+  int64_t steps = 0, operators = 0, timed = 0, released = 0;
+  session.events().for_each([&](const EventRecord& event) {
+    steps += event.kind == EventKind::kStepBegin;
+    if (steps <= 40 || steps >= 60) return;
+    operators += event.kind == EventKind::kOperator;
+    timed += event.kind == EventKind::kOperator && event.end > Nanos(0);
+    released += event.reason == Reason::kPlan;
+  });
+  EXPECT_GT(session.planner()->counts().planned_steps, 40);
+  EXPECT_GT(released, 0);
+  EXPECT_GT(timed, 0);
+  EXPECT_LT(timed, operators / 8);
 }
 
 // Random programs of identical steps with views, in-place writes, reads and dropped handles, in

@@ -10,19 +10,14 @@
 namespace tidemark::testing {
 namespace {
 
-class CostlyTiming final : public FaultyDevice {
- public:
-  CostlyTiming() : FaultyDevice(make_cpu_device({.threads = 1})) {}
-  bool timing_costs() const override { return true; }
-};
-
 constexpr int kOperators = 20;
 constexpr int kEach = 16;
 
 class MeasurementsTest : public ::testing::Test {
  protected:
   explicit MeasurementsTest(SessionOptions options = session_options({.arena = 1024}))
-      : session_(std::move(options), std::make_unique<CostlyTiming>()) {}
+      : session_(std::move(options),
+                 std::make_unique<CostlyTiming>(make_cpu_device({.threads = 1}))) {}
 
   // Runs a step of kOperators operators of different signatures. Returns which were timed.
   std::vector<bool> step(const std::function<void(const Handle&)>& also = {}) {
@@ -81,6 +76,18 @@ TEST_F(MeasurementsTest, AllOperatorsAreTimedWhileMemoryIsShort) {
     evict(toy_call(session_, {x}, {{kUnitWords}}, 2).front());
   });
   EXPECT_EQ(timed_of(step()), kOperators) << "the step before was short of memory";
+}
+
+TEST_F(MeasurementsTest, UnderAScheduleTheyAreSampledThen) {
+  for (int i = 0; i < kEach; ++i) step();
+  const int64_t sampled = timed_of(step());
+  session_.residency().measurements().set_planned(true);
+  const auto evict = [&](const Handle& x) {
+    x->offload_pinned = true;
+    ASSERT_TRUE(session_.residency().transfers().release(*x, Reason::kPlan));
+    x->offload_pinned = false;
+  };
+  EXPECT_LE(timed_of(step(evict)), sampled + 1);
 }
 
 struct AllTimed : MeasurementsTest {
