@@ -16,7 +16,7 @@ limit of its own, writes RESULTS/STEP.json and RESULTS/STEP.log, and is skipped 
 before with the same sources on the same GPU, so the script can be stopped and started again.
 The measurements are collected in RESULTS/summary.json (bench/gpu_report.py).
 
-These steps run, in eight minutes at most, on a machine with 16 cores:
+These steps run. Their limits, meant for a machine with 16 cores, add up to eight minutes:
 
   build         everything, for this GPU; fails without CUDA             limit 200 s
   smoke         the device, CUDA's operators beside the CPU's, one

@@ -30,7 +30,7 @@ HOT = (
     "layer_norm_cuda", "rms_norm_cuda", "softmax_cuda", "cross_entropy_cuda",
     "linear_cross_entropy_cuda", "arithmetic_cuda", "unary_cuda", "gelu_cuda",
     "silu_mul_cuda", "inplace_cuda", "optimizer_cuda", "compact_cuda", "batch_norm_cuda",
-    "relu_cuda", "embedding_cuda", "random_cuda", "convolution_cuda",
+    "relu_cuda", "embedding_cuda", "random_cuda", "convolution_cuda", "columns_cuda",
 )
 # Bytes of spills that are no mistake, by "FILE: KERNEL": one block more fits. Adam's are across the
 # slow path of division, attention's across the loop over tiles. A frame on the stack above its spills

@@ -13,10 +13,12 @@
 namespace tidemark {
 namespace {
 
-constexpr int kDigits = 256;       // values of a sorted byte; a block has a thread for each
-constexpr int64_t kTile = 1024;    // positions that a block sorts
-constexpr int64_t kRun = 128;      // positions that are summed in float
-constexpr int64_t kColumns = 128;  // columns of a row per block
+constexpr int kDigits = 256;     // values of a sorted byte; a block has a thread for each
+constexpr int64_t kTile = 1024;  // positions that a block sorts
+constexpr int64_t kRun = 128;    // positions that are summed in float
+constexpr int kThreads = 128;    // of a block that sums; one loads each position of a run
+constexpr int kBatch = 8;        // rows whose loads are in flight at once
+static_assert(kThreads >= kRun);
 
 // `lanes` threads for each position, side by side over vectors of kWidth columns.
 template <int kWidth, class Id>
@@ -113,44 +115,77 @@ __global__ void __launch_bounds__(kDigits)
   }
 }
 
+// What a block needs of its run, in shared memory.
+struct SharedRun {
+  int64_t ids[kRun];
+  int32_t positions[kRun];
+};
+
+// Sums `length` rows of gy, from `column` on. As rows are added in order, they are loaded in
+// batches: otherwise each load would wait for the addition before it.
+template <int kWidth, class T>
+__device__ void sum_run(const SharedRun& run, int length, int64_t before, int64_t behind,
+                        int64_t width, int64_t column, const T* gy, T* dx, float* partial) {
+  ColumnTiles::Place rows{};
+  rows.end_row = length;
+  rows.row_step = 1;
+  FloatPack<kWidth> sum{};
+  const auto load = [&](int64_t i) {
+    return load_pack<kWidth>(gy + (run.positions[i] * width + column));
+  };
+  for_rows<kBatch>(rows, load, [&](int64_t i, const FloatPack<kWidth>& pack) {
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) sum.v[k] += pack.v[k];
+    const int64_t id = run.ids[i];
+    if (i + 1 < length && run.ids[i + 1] == id) return;
+    if (id == behind || id == before) {  // ids are sorted, so `behind` is at the run's end
+      store_pack<kWidth>(partial + ((id == behind) * width + column), sum);
+    } else {
+      store_pack<kWidth>(dx + (id * width + column), sum);
+    }
+    sum = {};
+  });
+}
+
 // Block (run, columns). partial (runs, 2, width): sums of the id that continues from the
 // previous run, and of the id that continues in the next one.
-template <class Id>
-__global__ void __launch_bounds__(kColumns)
+template <int kWidth, class Id>
+__global__ void __launch_bounds__(kThreads)
     sum_kernel(Keys<Id> keys, int64_t width, int64_t column_blocks, const int32_t* order,
                FloatInput gy, FloatOutput dx, float* partial) {
+  __shared__ SharedRun shared;
   const int64_t run = blockIdx.x / column_blocks;
-  const int64_t column = blockIdx.x % column_blocks * kColumns + threadIdx.x;
-  if (column >= width) return;
   const int64_t first = run * kRun, end = min(first + kRun, keys.count);
+  if (first + threadIdx.x < end) {
+    const int32_t position = order[first + threadIdx.x];
+    shared.positions[threadIdx.x] = position;
+    shared.ids[threadIdx.x] = keys(position);
+  }
   const int64_t before = first > 0 ? keys(order[first - 1]) : -1;
   const int64_t behind = end < keys.count ? keys(order[end]) : -1;
-  int64_t id = keys(order[first]);
-  float sum = 0;
-  for (int64_t i = first; id < keys.rows; ++i) {
-    sum += gy[order[i] * width + column];
-    const int64_t next = i + 1 < end ? keys(order[i + 1]) : -1;
-    if (next == id) continue;
-    if (id == behind) {  // to the run's end: ids are sorted
-      partial[(2 * run + 1) * width + column] = sum;
-    } else if (id == before) {
-      partial[2 * run * width + column] = sum;
-    } else {
-      dx.set(id * width + column, sum);
-    }
-    if (next < 0) break;
-    id = next;
-    sum = 0;
+  __syncthreads();
+  const int64_t column = (blockIdx.x % column_blocks * kThreads + threadIdx.x) * kWidth;
+  if (column >= width) return;
+  int length = static_cast<int>(end - first);
+  while (length > 0 && shared.ids[length - 1] == keys.rows) --length;
+  float* sums = partial + 2 * run * width;
+  if (gy.bfloat16) {
+    sum_run<kWidth>(shared, length, before, behind, width, column,
+                    static_cast<const BFloat16*>(gy.data), static_cast<BFloat16*>(dx.data),
+                    sums);
+  } else {
+    sum_run<kWidth>(shared, length, before, behind, width, column,
+                    static_cast<const float*>(gy.data), static_cast<float*>(dx.data), sums);
   }
 }
 
 // Block (run, columns). Finishes the id that begins in this run and continues behind it.
 template <class Id>
-__global__ void __launch_bounds__(kColumns)
+__global__ void __launch_bounds__(kThreads)
     finish_kernel(Keys<Id> keys, int64_t width, int64_t column_blocks, const int32_t* order,
                   FloatOutput dx, const float* partial) {
   const int64_t run = blockIdx.x / column_blocks;
-  const int64_t column = blockIdx.x % column_blocks * kColumns + threadIdx.x;
+  const int64_t column = blockIdx.x % column_blocks * kThreads + threadIdx.x;
   const int64_t first = run * kRun, end = first + kRun;
   if (column >= width || end >= keys.count) return;
   const int64_t id = keys(order[end - 1]);
@@ -191,7 +226,9 @@ PreparedKernel prepare_backward(const OpQuery& query) {
   const int64_t width = query.inputs[0].shape.back();
   const int64_t count = query.inputs[1].shape.elements();
   const int64_t tiles = (count + kTile - 1) / kTile, runs = (count + kRun - 1) / kRun;
-  const int64_t column_blocks = (width + kColumns - 1) / kColumns;
+  const bool wide = width % 4 == 0 && vectors_fit(query);
+  const int64_t finish_blocks = (width + kThreads - 1) / kThreads;
+  const int64_t sum_blocks = wide ? (width / 4 + kThreads - 1) / kThreads : finish_blocks;
   const Bytes sum_bytes(2 * runs * width * 4), order_bytes(count * 4);
   return {sum_bytes + 2 * order_bytes + Bytes(tiles * kDigits * 4),
           [=, bytes = query.outputs[0].bytes()](const KernelArgs& args) {
@@ -213,10 +250,11 @@ PreparedKernel prepare_backward(const OpQuery& query) {
               order = to;
               std::swap(from, to);
             }
-            launch_blocks(args, runs * column_blocks, kColumns, sum_kernel<Id>, keys, width,
-                          column_blocks, order, float_input(args, 0), dx, partial);
-            launch_blocks(args, runs * column_blocks, kColumns, finish_kernel<Id>, keys, width,
-                          column_blocks, order, dx, static_cast<const float*>(partial));
+            launch_blocks(args, runs * sum_blocks, kThreads,
+                          wide ? sum_kernel<4, Id> : sum_kernel<1, Id>, keys, width, sum_blocks,
+                          order, float_input(args, 0), dx, partial);
+            launch_blocks(args, runs * finish_blocks, kThreads, finish_kernel<Id>, keys, width,
+                          finish_blocks, order, dx, static_cast<const float*>(partial));
           }};
 }
 

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/compare.h"
 #include "ops/registry/dispatch.h"
 #include "ops/view/view.h"
 #include "tests/support/gradcheck.h"
@@ -41,7 +42,9 @@ const Case kCases[] = {{5, 3, {4}},
                        {500, 20, {2, 3, 4, 100}},
                        {9, 1000, {33}},
                        {6, 1100, {5}},
-                       {4, 0, {3}}};
+                       {4, 0, {3}},
+                       {2, 8, {1000}},
+                       {30, 516, {290}}};
 
 TEST_F(EmbeddingTest, AgreesWithPlainLoops) {
   for (const Case& c : kCases) {
@@ -101,6 +104,39 @@ TEST_F(EmbeddingTest, ATableThatIsNotAligned) {
   const Tensor ids = from<int64_t>({4, 0, 4}, {3});
   EXPECT_TRUE(same_bits(to_vector(dispatch1(kEmbedding, {table, ids})),
                         to_vector(embedding(table, ids))));
+}
+
+// No more positions than any device sums in float. Rows that vectors of four fit, lie one
+// element on, or have other widths; more positions of an id than are loaded at once, and fewer.
+TEST_F(EmbeddingTest, GradientsAddUpInTheOrderOfThePositions) {
+  const NoGrad no_grad;
+  constexpr int64_t kRows = 7, kCount = 101, kPadding = 5;
+  const std::vector<int64_t> ids = draw_ids(kCount, kRows);
+  const Tensor id_tensor = from(ids, {kCount});
+  const EmbeddingGradAttrs attrs{kRows, kPadding};
+  for (const int64_t width : {1, 6, 8, 516}) {
+    for (const int64_t offset : {0, 1, 4}) {
+      for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+        SCOPED_TRACE(std::to_string(width) + " columns, " + std::to_string(offset) +
+                     " elements on, " + std::string(to_string(dtype)));
+        const int64_t elements = kCount * width;
+        const Tensor all = cast(random_tensor({offset + elements}, 1), dtype);
+        const Tensor gy = reshape(narrow(all, 0, offset, elements), {kCount, width});
+        const std::vector<float> values = to_vector(cast(gy, DType::kFloat32));
+        std::vector<float> expected(static_cast<size_t>(kRows * width));
+        for (size_t i = 0; i < values.size(); ++i) {
+          const auto column = i % static_cast<size_t>(width);
+          const int64_t id = ids[i / static_cast<size_t>(width)];
+          if (id == kPadding) continue;
+          expected[static_cast<size_t>(id * width) + column] += values[i];
+        }
+        const Tensor rounded = cast(from(expected, {kRows, width}), dtype);
+        const Tensor actual = dispatch1(kEmbeddingGrad, {gy, id_tensor}, attrs);
+        EXPECT_TRUE(same_bits(to_vector(cast(actual, DType::kFloat32)),
+                              to_vector(cast(rounded, DType::kFloat32))));
+      }
+    }
+  }
 }
 
 // Tied: the table's two gradients add up.
