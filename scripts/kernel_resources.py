@@ -7,7 +7,8 @@ bounds counts as launched with 256 threads (ops/kernels/launch_cuda.cuh).
 
 usage: scripts/kernel_resources.py                    a table for sm_80, 86, 89 and 90
        scripts/kernel_resources.py ops/loss/softmax_cuda.cu --arch 90
-       scripts/kernel_resources.py *.ptx --arch 80 --check    exit code 1 if a hot kernel spills or takes too many registers
+       scripts/kernel_resources.py *.ptx --arch 80 --check    exit code 1 if a hot kernel spills, has
+                                     an array in memory or takes too many registers
 """
 
 import argparse
@@ -33,8 +34,8 @@ HOT = (
     "relu_cuda", "embedding_cuda", "random_cuda", "convolution_cuda", "columns_cuda",
 )
 # Bytes of spills that are no mistake, by "FILE: KERNEL": one block more fits. Adam's are across the
-# slow path of division, attention's across the loop over tiles. A frame on the stack above its spills
-# is an array that ptxas could not keep in registers.
+# slow path of division, attention's across the loop over tiles. A frame on the stack above its
+# spills is an array that ptxas could not keep in registers.
 ALLOWED_SPILLS = {
     "optimizer_cuda: update_kernel<4, AdamStep<.Decay.[12]>": 8,
     "attention_tensor_cores_cuda: .*forward_kernel<float, 64": 36,
@@ -227,7 +228,8 @@ def main():
     parser.add_argument("--arch", type=int, nargs="+", choices=ARCHITECTURES)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--match", help="show only files and kernels that match")
-    parser.add_argument("--check", action="store_true", help="hot kernels only; fail on spills, arrays in memory, registers")
+    parser.add_argument("--check", action="store_true",
+                        help="hot kernels only; fail on spills, arrays in memory, registers")
     parser.add_argument("--ptxas", default="ptxas")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()

@@ -247,6 +247,14 @@ std::string category_lines(const CategoryBytes& left, const CategoryBytes& right
   return text;
 }
 
+// What no plan takes less than; none: not known.
+std::optional<Bytes> least_of_any_plan(const RunReport& report,
+                                       const PlanSummary::Followed& plan) {
+  if (!plan.releases) return plan.bound;
+  if (report.minimum && report.minimum->is_least) return report.minimum->budget;
+  return std::nullopt;
+}
+
 }  // namespace
 
 void add_decisions(nlohmann::ordered_json& json, const StepStats& s) {
@@ -324,10 +332,8 @@ std::string to_json(const RunReport& report) {
     if (const auto& followed = report.plan->followed) {
       plan["operators"] = followed->operators;
       plan["peak_bytes"] = followed->peak.count();
-      if (!followed->releases) {
-        plan["bound_bytes"] = followed->bound.count();
-      } else if (report.minimum && report.minimum->is_least) {
-        plan["bound_bytes"] = report.minimum->budget.count();
+      if (const auto bound = least_of_any_plan(report, *followed)) {
+        plan["bound_bytes"] = bound->count();
       }
       plan["reordered"] = followed->reordered;
       plan["releases"] = followed->releases;
@@ -436,14 +442,13 @@ std::string result_table(const RunReport& report) {
   }
   if (report.plan && report.plan->followed) {
     const PlanSummary::Followed& plan = *report.plan->followed;
-    text +=
-        fmt::format("  planned     {} steps: {} operators in {}, {}\n", report.plan->steps,
-                    plan.operators, format_bytes(plan.peak),
-                    plan.releases ? "with releases"
-                                  : "at least " + format_bytes(plan.bound) + " in any plan");
-    if (plan.releases && report.minimum && report.minimum->is_least) {
-      text += fmt::format("              no plan fits in less than {}\n",
-                          format_bytes(report.minimum->budget));
+    const std::optional<Bytes> least = least_of_any_plan(report, plan);
+    text += fmt::format(
+        "  planned     {} steps: {} operators in {}, {}\n", report.plan->steps, plan.operators,
+        format_bytes(plan.peak),
+        plan.releases ? "with releases" : "at least " + format_bytes(*least) + " in any plan");
+    if (plan.releases && least) {
+      text += fmt::format("              no plan fits in less than {}\n", format_bytes(*least));
     }
     if (plan.ample_time > Nanos(0) && plan.time > Nanos(0)) {
       const auto above = [&](Nanos time) {

@@ -121,11 +121,7 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
   }
 }
 
-Executor::~Executor() {
-  let_all_go();
-  residency_.measurements().set_planned(false);
-  residency_.space().close_plan();
-}
+Executor::~Executor() { stop_following(); }
 
 // Brings the storages in use to the places with which the schedule begins. Foreign storages are
 // matched by size.
@@ -531,9 +527,7 @@ void Executor::leave_for_memory(const std::string& why) {
 
 void Executor::run_deferred_in_program_order() {
   if (all_launched_) return;
-  let_all_go();
-  residency_.measurements().set_planned(false);
-  residency_.space().close_plan();
+  stop_following();
   for (uint32_t op = 0; op < issued_; ++op) launch(deferred_[op], {});
   all_launched_ = true;
 }
@@ -546,8 +540,10 @@ void Executor::let_go(uint32_t number) {
     residency_.rematerialiser().release_hold(*storage);
 }
 
-void Executor::let_all_go() {
+void Executor::stop_following() {
   for (uint32_t number = 0; number < claimed_.size(); ++number) let_go(number);
+  residency_.measurements().set_planned(false);
+  residency_.space().close_plan();
 }
 
 void Executor::end_step() {

@@ -115,7 +115,7 @@ class Executor {
   void free(uint32_t storage);
   void keep_for_later_runs(uint32_t storage);
   void let_go(uint32_t storage);
-  void let_all_go();
+  void stop_following();
   void defer(uint32_t op, Deferred deferred);
   void release_held(Deferred& deferred);
   void launch(Deferred& deferred, const BlockPlacement& placement);

@@ -61,7 +61,6 @@ class Resources(unittest.TestCase):
         self.assertEqual(occupancy(86, threads=32, registers=16), 1 / 3)  # 16 blocks at most
         self.assertEqual(occupancy(80, threads=256, registers=32, shared=40 << 10), 0.5)
 
-
     def test_what_a_hot_kernel_must_not_do(self):
         def faults(name, arch=80, **usage):
             found = kernel_resources.Usage("k", "f", 256, **usage)
