@@ -663,9 +663,10 @@ int run(int argc, char** argv) {
       "budgets to try, and stop; --in-place adds variants that run in place");
   app.add_flag(
          "--same-bit-variants", flags.variants,
-         "Add backward operators that read other values to the same bits, as MONeT selects "
-         "them: the gradients of ReLU6 and max pooling from their inputs. For planning alone: "
-         "no session runs them")
+         "Add the operators' variants: backward operators that read other values to the same "
+         "bits, as MONeT selects them (the gradient of ReLU from its input or output instead "
+         "of "
+         "signs, those of ReLU6 and max pooling from their inputs)")
       ->needs(write_remat);
   app.add_flag("--no-workspace", flags.no_workspace,
                "Count no operator's workspace, as Checkmate does")

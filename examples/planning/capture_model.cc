@@ -75,10 +75,13 @@ std::vector<std::string> capturable_models() {
 
 StepTrace capture_model(const CaptureRequest& request) {
   const Program program = open(request);
+  // A policy that may evict, though nothing has to go: variants of calls follow from recipes,
+  // which are kept only then.
   Session session({.device = "sim:" + request.profile,
                    .threads = 1,
                    .budget = Bytes(int64_t{1} << 50),
-                   .policy = "none"});
+                   .policy = "lru",
+                   .plan = false});
   const std::function<void()> step = program().front();
   session.step(step);
   return session.record_step(step);

@@ -17,7 +17,6 @@
 #include "runtime/planner/papers/remat/integer_bound.h"
 #include "runtime/planner/papers/remat/remat_methods.h"
 #include "runtime/planner/papers/remat/run_sequence.h"
-#include "runtime/planner/papers/remat/same_bit_variants.h"
 #include "runtime/planner/papers/remat/step_by_method.h"
 #include "runtime/planner/remat/problem_from_step.h"
 #include "runtime/planner/remat/remat_planner.h"
@@ -191,14 +190,13 @@ int plan_rematerialization(const RematRequest& request) {
 void write_rematerialization_problem(const StepTrace& trace, const WriteRematRequest& request) {
   const planner::remat::StepProblem step =
       planner::remat::problem_from_step(trace, {.in_place = request.in_place,
+                                                .variants = request.variants,
                                                 .workspace = request.workspace,
                                                 .recompute = request.recompute});
   Problem problem = step.problem;
-  int offered = 0;
-  if (request.variants) {
-    planner::remat::SameBitVariants made = add_same_bit_variants(trace, step);
-    problem = std::move(made.problem);
-    offered = made.offered;
+  int64_t offered = 0;
+  for (const std::vector<uint32_t>& variants : step.variant_of) {
+    offered += variants.back();  // of those in place, none is another implementation
   }
   problem.name = request.name;
   check_problem(problem);

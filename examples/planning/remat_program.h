@@ -34,7 +34,7 @@ int plan_rematerialization(const RematRequest& request);
 struct WriteRematRequest {
   std::string name, file;
   bool in_place = false;  // with variants that overwrite an input
-  bool variants = false;  // with papers/remat/same_bit_variants.h
+  bool variants = false;  // with the calls' other implementations (StepTrace::Variant)
   bool workspace = true;  // off: no operator has one
   bool recompute = true;  // off: every node runs once
 };

@@ -1,9 +1,12 @@
 #include "ops/elementwise/relu.h"
 
 #include "ops/autograd/autograd.h"
+#include "ops/elementwise/functors.h"
 #include "ops/elementwise/kernels.h"
+#include "ops/kernels/map_cpu.h"
 #include "ops/kernels/signature.h"
 #include "ops/registry/dispatch.h"
+#include "ops/registry/op_call.h"
 #include "ops/view/contiguous.h"
 
 namespace tidemark {
@@ -39,7 +42,31 @@ std::vector<TensorMeta> infer_grad(const OpQuery& query) {
   return {dx};
 }
 
+std::vector<TensorMeta> infer_grad_by_values(const OpQuery& query) {
+  constexpr const char* kName = "relu_grad_by_values";
+  require_inputs(query, kName, 2);
+  const DType dtype = require_floats(query, kName, 0, 2);
+  const Shape& g = query.inputs[0].shape;
+  require(query.inputs[1].shape == g, kName, "the values do not belong to the gradient");
+  return {TensorMeta::contiguous(dtype, g)};
+}
+
 OpCost cost(const OpQuery& query) { return streaming_cost(query, 1); }
+
+// The signs come with y, of a ReLU or of a batch norm with a residual.
+std::vector<OtherCall> other_grads(const OpCall& call) {
+  std::vector<OtherCall> others;
+  const Operand g = call.input(0);
+  const auto offer = [&](const Operand& values) {
+    const bool same = values.meta.dtype == g.meta.dtype && values.meta.shape == g.meta.shape;
+    if (values.storage && same) others.push_back({kReluGradByValues, {g, values}});
+  };
+  const OpCall* const maker = call.maker(1);
+  if (!maker) return others;
+  offer(maker->output(0));
+  if (maker->body().op == &kRelu) offer(maker->input(0));
+  return others;
+}
 
 }  // namespace
 
@@ -52,7 +79,13 @@ const OpDef kReluGrad = {.name = "relu_grad",
                          .infer = infer_grad,
                          .cost = cost,
                          .may_overwrite = 0b1,
-                         .prepare = {elementwise::prepare_relu_grad_cpu}};
+                         .prepare = {elementwise::prepare_relu_grad_cpu},
+                         .variants = other_grads};
+const OpDef kReluGradByValues = {.name = "relu_grad_by_values",
+                                 .infer = infer_grad_by_values,
+                                 .cost = cost,
+                                 .may_overwrite = 0b11,
+                                 .prepare = {map_floats_cpu<ReluGrad, 2>}};
 
 Tensor relu(const Tensor& x_in) {
   const Tensor x = contiguous(x_in);

@@ -6,8 +6,8 @@
 // the last element are 0.
 //
 // Backward reads the signs, an element's bit instead of its 2 or 4 bytes, so y may be freed
-// once its other readers have run. What else backward could read to the same bits is larger: y,
-// which is kept only if others want it, and x.
+// once its other readers have run. Variants of it read y or x, to the same bits: larger, but a
+// schedule may have one of them anyway.
 //
 // Source: Jain et al., Gist, 2018 (Binarize).
 #pragma once
@@ -20,8 +20,9 @@ namespace tidemark {
 // Throws UsageError if x is not float32 or bfloat16.
 Tensor relu(const Tensor& x);
 
-extern const OpDef kRelu;      // x, contiguous -> y, signs
-extern const OpDef kReluGrad;  // g, contiguous, and signs -> dx
+extern const OpDef kRelu;              // x, contiguous -> y, signs
+extern const OpDef kReluGrad;          // g, contiguous, and signs -> dx
+extern const OpDef kReluGradByValues;  // g, and y or x -> dx
 
 inline constexpr int64_t kSignsPerWord = 32;
 // Of a tensor of this shape.

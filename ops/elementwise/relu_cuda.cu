@@ -6,6 +6,7 @@
 #include "ops/kernels/any_float.h"
 #include "ops/kernels/columns_cuda.cuh"
 #include "ops/kernels/launch_cuda.cuh"
+#include "ops/kernels/map_cuda.cuh"
 #include "ops/register_cuda.h"
 #include "ops/registry/kernels.h"
 
@@ -95,6 +96,7 @@ PreparedKernel prepare_backward(const OpQuery& query) {
 void register_relu_cuda() {
   set_kernel(kRelu, Backend::kCuda, prepare_forward);
   set_kernel(kReluGrad, Backend::kCuda, prepare_backward);
+  set_kernel(kReluGradByValues, Backend::kCuda, map_floats_cuda<ReluGrad, 2>);
 }
 
 }  // namespace tidemark

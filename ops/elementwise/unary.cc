@@ -7,6 +7,7 @@
 #include "ops/kernels/map_cpu.h"
 #include "ops/kernels/signature.h"
 #include "ops/registry/dispatch.h"
+#include "ops/registry/op_call.h"
 
 namespace tidemark {
 namespace {
@@ -40,6 +41,13 @@ std::vector<TensorMeta> infer_grad(const OpQuery& query) {
 template <int flops>
 OpCost cost(const OpQuery& query) {
   return streaming_cost(query, flops);
+}
+
+// relu6_grad(g, y) from x: 0 < x < 6 where 0 < y < 6.
+std::vector<OtherCall> other_relu6_grads(const OpCall& call) {
+  const OpCall* const maker = call.maker(1);
+  if (!maker || maker->body().op != &kRelu6) return {};
+  return {{kRelu6Grad, {call.input(0), maker->input(0)}}};
 }
 
 // y = forward(x), dx = gradient(g, kept), where y is kept, or else x.
@@ -90,7 +98,12 @@ TIDEMARK_FLOATS_GRAD(kTanhGrad, "tanh_grad", 3, TanhGrad);
 TIDEMARK_FLOATS(kSigmoid, "sigmoid", 20, Sigmoid);
 TIDEMARK_FLOATS_GRAD(kSigmoidGrad, "sigmoid_grad", 3, SigmoidGrad);
 TIDEMARK_FLOATS(kRelu6, "relu6", 2, Relu6);
-TIDEMARK_FLOATS_GRAD(kRelu6Grad, "relu6_grad", 2, Relu6Grad);
+const OpDef kRelu6Grad = {.name = "relu6_grad",
+                          .infer = infer_grad<&kRelu6Grad, true>,
+                          .cost = cost<2>,
+                          .may_overwrite = 0b11,
+                          .prepare = {map_floats_cpu<Relu6Grad, 2>},
+                          .variants = other_relu6_grads};
 TIDEMARK_UNARY(kSilu, "silu", infer_unary, 21, true, elementwise::prepare_silu_cpu);
 TIDEMARK_UNARY(kSiluGrad, "silu_grad", infer_grad, 25, true,
                elementwise::prepare_silu_grad_cpu);

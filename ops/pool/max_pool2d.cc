@@ -2,6 +2,8 @@
 
 #include "ops/autograd/autograd.h"
 #include "ops/registry/dispatch.h"
+#include "ops/registry/kernels.h"
+#include "ops/registry/op_call.h"
 #include "ops/shapes/check.h"
 #include "ops/view/contiguous.h"
 #include "ops/view/view.h"
@@ -40,6 +42,38 @@ std::vector<TensorMeta> infer_max_pool2d_grad(const OpQuery& query) {
   return {TensorMeta::contiguous(dtype, x)};
 }
 
+std::vector<TensorMeta> infer_max_pool2d_grad_from_input(const OpQuery& query) {
+  constexpr const char* kName = "max_pool2d_grad_from_input";
+  const auto& attrs = query.attr<Pool2dGradAttrs>();
+  const DType dtype = check_floats(kName, query, {4, 4}, 0b11);
+  const Shape& gy = query.inputs[0].shape;
+  const Shape& x = query.inputs[1].shape;
+  check_fits(kName, query,
+             x[1] == attrs.height && x[2] == attrs.width &&
+                 pooled_shape(kName, query, x, attrs.pool) == gy,
+             "the output's gradient does not have the output's shape");
+  return {TensorMeta::contiguous(dtype, x)};
+}
+
+// y and index, which the workspace holds.
+std::vector<TensorMeta> pooled(const OpQuery& query) {
+  const TensorMeta& gy = query.inputs[0];
+  const auto& pool = query.attr<Pool2dGradAttrs>().pool;
+  return {TensorMeta::contiguous(gy.dtype, gy.shape),
+          TensorMeta::contiguous(index_type(pool), gy.shape)};
+}
+Bytes workspace_from_input(const OpQuery& query) {
+  const std::vector<TensorMeta> made = pooled(query);
+  return align_up(made[0].bytes()) + made[1].bytes();
+}
+
+// The index came from x.
+std::vector<OtherCall> other_grads(const OpCall& call) {
+  const OpCall* const maker = call.maker(1);
+  if (!maker || maker->body().op != &kMaxPool2d) return {};
+  return {{kMaxPool2dGradFromInput, {call.input(0), maker->input(0)}, call.body().attrs}};
+}
+
 // One comparison, or addition, per cell of each window.
 OpCost cost_of(const OpQuery& query, const Shape& y, const Pool2dAttrs& attrs) {
   return {.flops = static_cast<double>(y.elements()) *
@@ -52,13 +86,69 @@ OpCost cost_max_pool2d(const OpQuery& query) {
 OpCost cost_max_pool2d_grad(const OpQuery& query) {
   return cost_of(query, query.inputs[0].shape, query.attr<Pool2dGradAttrs>().pool);
 }
+// Both operators, which write and read y and index.
+OpCost cost_max_pool2d_grad_from_input(const OpQuery& query) {
+  OpCost cost = cost_max_pool2d_grad(query);
+  cost.flops *= 2;
+  cost.bytes_moved += workspace_from_input(query) + pooled(query)[1].bytes();
+  return cost;
+}
+
+PreparedKernel prepare_from_input_cpu(const OpQuery& query) {
+  return prepare_max_pool2d_grad_from_input(query, Backend::kCpu);
+}
 
 }  // namespace
 
+PreparedKernel prepare_max_pool2d_grad_from_input(const OpQuery& query, Backend backend) {
+  struct Parts {
+    std::vector<TensorMeta> x, made, gy_and_index, gx;
+    Attrs pool, grad;
+    PreparedKernel forward, backward;
+  };
+  const std::vector<TensorMeta> made = pooled(query);
+  auto parts = std::make_shared<Parts>(Parts{{query.inputs[1]},
+                                             made,
+                                             {query.inputs[0], made[1]},
+                                             {query.outputs[0]},
+                                             query.attr<Pool2dGradAttrs>().pool,
+                                             query.attrs,
+                                             {},
+                                             {}});
+  parts->forward = find_kernel(
+      kMaxPool2d, backend)({parts->x, parts->made, parts->pool, query.threads, query.tf32});
+  parts->backward = find_kernel(kMaxPool2dGrad, backend)(
+      {parts->gy_and_index, parts->gx, parts->grad, query.threads, query.tf32});
+  TIDEMARK_CHECK(parts->forward.workspace + parts->backward.workspace == Bytes(0),
+                 "max pooling needs no workspace");
+  const int64_t index_at = align_up(made[0].bytes()).count();
+  return {workspace_from_input(query), [parts, index_at](const KernelArgs& args) {
+            std::byte* const x = args.inputs[1];
+            std::byte* const made_at[] = {args.workspace, args.workspace + index_at};
+            std::byte* const read[] = {args.inputs[0], made_at[1]};
+            parts->forward.run({parts->x,
+                                parts->made,
+                                {&x, 1},
+                                made_at,
+                                nullptr,
+                                parts->pool,
+                                args.scalars,
+                                args.native_stream});
+            parts->backward.run({parts->gy_and_index, parts->gx, read, args.outputs, nullptr,
+                                 parts->grad, args.scalars, args.native_stream});
+          }};
+}
+
 const OpDef kMaxPool2d =
     define_op("max_pool2d", infer_max_pool2d, cost_max_pool2d, prepare_max_pool2d_cpu);
-const OpDef kMaxPool2dGrad = define_op("max_pool2d_grad", infer_max_pool2d_grad,
-                                       cost_max_pool2d_grad, prepare_max_pool2d_grad_cpu);
+const OpDef kMaxPool2dGrad = {.name = "max_pool2d_grad",
+                              .infer = infer_max_pool2d_grad,
+                              .cost = cost_max_pool2d_grad,
+                              .prepare = {prepare_max_pool2d_grad_cpu},
+                              .variants = other_grads};
+const OpDef kMaxPool2dGradFromInput =
+    define_op("max_pool2d_grad_from_input", infer_max_pool2d_grad_from_input,
+              cost_max_pool2d_grad_from_input, prepare_from_input_cpu, workspace_from_input);
 
 Tensor max_pool2d(const Tensor& x_in, const Pool2dAttrs& attrs) {
   const Tensor x = contiguous(x_in);

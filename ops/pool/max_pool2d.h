@@ -5,7 +5,7 @@
 // The first of equal values wins. P = (H + 2*padding - window) / stride + 1.
 //
 // Gradient: gx[h,w] is the sum of gy over the windows whose index points to (h, w). Saves only
-// index.
+// index. A variant of it finds the index again from x, to the same bits.
 //
 // max_pool3d, for clips, has a third spatial dimension, time, in front: x (N, D, H, W, C) -> y
 // (N, O, P, Q, C). It pools each frame, then time, so the first of equal values in the order of
@@ -34,10 +34,13 @@ struct Pool2dGradAttrs {
   int64_t width = 0;
 };
 
-extern const OpDef kMaxPool2d;      // x -> y, index
-extern const OpDef kMaxPool2dGrad;  // gy, index -> gx
+extern const OpDef kMaxPool2d;               // x -> y, index
+extern const OpDef kMaxPool2dGrad;           // gy, index -> gx
+extern const OpDef kMaxPool2dGradFromInput;  // gy, x -> gx
 
 PreparedKernel prepare_max_pool2d_cpu(const OpQuery& query);
 PreparedKernel prepare_max_pool2d_grad_cpu(const OpQuery& query);
+// The kernels of the other two on that backend, one after the other.
+PreparedKernel prepare_max_pool2d_grad_from_input(const OpQuery& query, Backend backend);
 
 }  // namespace tidemark

@@ -113,6 +113,9 @@ void register_max_pool2d_cuda() {
     const bool bytes = query.inputs[1].dtype == DType::kUInt8;
     return bytes ? prepare_backward<uint8_t>(query) : prepare_backward<int32_t>(query);
   });
+  set_kernel(kMaxPool2dGradFromInput, Backend::kCuda, [](const OpQuery& query) {
+    return prepare_max_pool2d_grad_from_input(query, Backend::kCuda);
+  });
 }
 
 }  // namespace tidemark

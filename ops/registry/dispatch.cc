@@ -10,35 +10,6 @@
 #include "runtime/residency/residency.h"
 
 namespace tidemark {
-namespace {
-
-uint32_t slot_of(OpCall& call, Storage* storage, bool written) {
-  for (uint32_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.inputs[i].storage.get() != storage) continue;
-    call.inputs[i].written = call.inputs[i].written || written;
-    return i;
-  }
-  call.inputs.push_back({IntrusivePtr<Storage>(storage), storage->version(), written});
-  return static_cast<uint32_t>(call.inputs.size() - 1);
-}
-
-// The inputs whose place `y`, the call's first output, may take. They are as large as y, and no
-// other operand is a view of them, so element j is element j for all.
-uint32_t overwritable(const OpDef& op, const OpCall& call, std::span<const Tensor> inputs,
-                      const TensorMeta& y) {
-  uint32_t those = 0, others = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorMeta& x = inputs[i].meta();
-    const bool fits = op.overwrites(i) && x.dtype == y.dtype && x.shape == y.shape &&
-                      x.offset == 0 && x.is_contiguous() &&
-                      inputs[i].storage()->bytes() == y.bytes();
-    (fits ? those : others) |= 1U << call.slots()[i];
-  }
-  return those & ~others;
-}
-
-}  // namespace
-
 std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
                              const Attrs& attrs, const Scalars& scalars) {
   Session& session = Session::current();
@@ -56,19 +27,13 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
   body->outputs = prepared.outputs;
   body->kernel = prepared.kernel;
 
-  std::vector<uint32_t> slots(inputs.size());
-  auto call = make_intrusive<OpCall>(body, std::vector<uint32_t>{});
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    slots[i] = slot_of(*call, inputs[i].storage().get(), op.writes(i));
-  }
-  call->set_slots(std::move(slots));
-  if (op.may_overwrite != 0) {
-    call->may_overwrite = overwritable(op, *call, inputs, prepared.outputs.front());
+  auto call = make_intrusive<OpCall>(std::move(body));
+  for (const Tensor& input : inputs) {
+    Storage& storage = *input.storage();
+    call->add_input(storage, storage.version());
   }
   call->call_name = call_name(op.name);
-  call->workspace = prepared.workspace;
-  call->cost_key = prepared.cost_key;
-  call->expected = session.costs().time(prepared.cost_key);
+  call->complete(session, prepared);
 
   std::vector<Tensor> outputs;
   outputs.reserve(prepared.outputs.size());

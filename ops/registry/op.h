@@ -88,6 +88,11 @@ using PrepareKernel = PreparedKernel (*)(const OpQuery&);
 // (runtime/session/algorithms.h).
 using ListAlgorithms = std::vector<std::string> (*)(const OpQuery&);
 
+// A call's other implementations: ops/registry/op_call.h.
+class OpCall;
+struct OtherCall;
+using ListVariants = std::vector<OtherCall> (*)(const OpCall& call);
+
 struct OpDef {
   const char* name;
   // Output shapes. Throws UsageError, with a message that starts with "[name] ", if the inputs
@@ -112,6 +117,9 @@ struct OpDef {
   // Null: only the default. kModel: where the kernels are not available. `cost`, `prepare` and
   // `modelled_workspace` take the query's algorithm.
   ListAlgorithms algorithms[kBackendCount] = {};
+  // Calls that give the same outputs to the same bits, from other tensors. Null: there are
+  // none.
+  ListVariants variants = nullptr;
 
   bool writes(size_t input) const {
     const size_t bit = input_group > 0 ? input % input_group : input;

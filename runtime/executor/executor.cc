@@ -101,13 +101,21 @@ Executor::Executor(std::shared_ptr<const BoundSchedule> bound, Residency& reside
       versions_(trace_.storages.size(), 0),
       released_(trace_.storages.size(), false),
       claimed_(trace_.storages.size()),
+      variants_(trace_.ops.size(), 0),
       last_used_again_(trace_.storages.size(), 0),
       kept_(trace_.storages.size()),
+      read_by_variant_(trace_.storages.size(), false),
+      remembered_(trace_.storages.size()),
       deferred_(trace_.ops.size()) {
   for (uint32_t i = 0; i < schedule_.code.size(); ++i) {
-    if (!schedule_.code[i].again) continue;
-    for (const StepTrace::Input& input : trace_.ops[schedule_.code[i].subject].inputs)
+    const Instruction& it = schedule_.code[i];
+    if (!it.again && it.variant == 0) continue;
+    variants_[it.subject] = std::max(variants_[it.subject], it.variant);
+    const StepTrace::Op& op = trace_.ops[it.subject];
+    for (const StepTrace::Input& input : op.implementation(it.variant).inputs) {
       last_used_again_[input.storage] = i + 1;
+      if (it.variant != 0) read_by_variant_[input.storage] = true;
+    }
   }
   numbering_.begin_step();
   residency_.measurements().set_planned(true);
@@ -221,6 +229,7 @@ void Executor::unused(const Storage& storage) {
 void Executor::keep_for_later_runs(uint32_t number) {
   Storage* storage = find(number);
   if (!followed() || !storage || last_used_again_[number] <= next_) return;
+  if (read_by_variant_[number]) remembered_[number] = IntrusivePtr<Storage>(storage);
   // What is away comes back by a run again of its own. What is empty, a deferred call makes.
   const bool is_to_stay =
       storage->managed.available() || storage->residence() == Residence::kEmpty;
@@ -262,6 +271,31 @@ std::string Executor::unexpected(const Recipe& call) const {
          difference(trace_, *op, call, residency_.view().costs());
 }
 
+// What the schedule runs in the call's place; null: the call itself. Leaves the schedule if the
+// call does not have that variant now.
+IntrusivePtr<Recipe> Executor::variant_of(const Recipe& call, uint32_t op) {
+  if (variants_[op] == 0) return {};
+  const StepTrace::Variant& planned = trace_.ops[op].variants[variants_[op] - 1];
+  const CostModel& costs = residency_.view().costs();
+  const auto same_input = [this](const Recipe::Input& input, const StepTrace::Input& traced) {
+    return numbering_.has(*input.storage) && numbering_.of(*input.storage) == traced.storage &&
+           input.version == input.storage->version() &&
+           versions_[traced.storage] == traced.version;
+  };
+  for (IntrusivePtr<Recipe>& other : call.variants()) {
+    if (planned.name == other->name() &&
+        planned.signature == costs.signature(other->cost_key) &&
+        planned.workspace == align_up(other->workspace) &&
+        std::equal(other->inputs.begin(), other->inputs.end(), planned.inputs.begin(),
+                   planned.inputs.end(), same_input)) {
+      return std::move(other);
+    }
+  }
+  leave("[" + std::string(call.label()) + "] cannot run as [" + std::string(planned.name) +
+        "] now");
+  return {};
+}
+
 void Executor::call(const IntrusivePtr<Recipe>& call) {
   if (!matches(*call)) {
     leave(unexpected(*call));
@@ -273,17 +307,21 @@ void Executor::call(const IntrusivePtr<Recipe>& call) {
   }
   advance();
   const uint32_t op = issued_++;
+  IntrusivePtr<Recipe> variant = variant_of(*call, op);
   if (!followed()) {
     residency_.execute(call);
   } else if (is_next(op) && ready(schedule_.code[next_])) {
-    const BlockPlacement placement = placement_of(schedule_.code[next_++]);
-    if (!residency_.execute(call, placement)) leave_for_memory("a planned offset was not free");
+    const Instruction& instruction = schedule_.code[next_++];
+    if (instruction.in_place()) let_go(instruction.overwrites);
+    const BlockPlacement placement = placement_of(instruction);
+    if (!residency_.execute(call, placement, variant.get()))
+      leave_for_memory("a planned offset was not free");
     advance();
   } else {
-    Call deferred{call, {}};
+    Call deferred{call, std::move(variant), {}};
     for (const Recipe::Output& output : call->outputs)
       deferred.outputs.emplace_back(output.storage);
-    residency_.defer(*call);
+    residency_.defer(call);
     defer(op, {std::move(deferred), {}});
   }
 }
@@ -480,7 +518,8 @@ void Executor::release_held(Deferred& deferred) {
 void Executor::launch(Deferred& deferred, const BlockPlacement& placement) {
   bool kept = true;
   if (auto* call = std::get_if<Call>(&deferred.what)) {
-    kept = residency_.execute_deferred(call->call, placement);
+    Recipe* const variant = followed() ? call->variant.get() : nullptr;
+    kept = residency_.execute_deferred(call->call, placement, variant);
   } else if (auto* upload = std::get_if<Upload>(&deferred.what)) {
     kept = residency_.upload(*upload->storage, upload->from, upload->keep_alive, placement);
   }

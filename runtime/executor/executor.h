@@ -85,6 +85,7 @@ class Executor {
   };
   struct Call {
     IntrusivePtr<Recipe> call;
+    IntrusivePtr<Recipe> variant;  // runs in its place; null: the call itself
     std::vector<IntrusivePtr<Storage>> outputs;
   };
   struct Deferred {
@@ -103,6 +104,7 @@ class Executor {
   bool bind(Storage& storage, uint32_t number);
   bool matches(const Recipe& call);
   std::string unexpected(const Recipe& call) const;
+  IntrusivePtr<Recipe> variant_of(const Recipe& call, uint32_t op);
 
   // Whether `op` is the next of the program's operators.
   bool is_next(uint32_t op) const;
@@ -138,10 +140,16 @@ class Executor {
   std::vector<bool> released_;      // by storage: the program has dropped it
   // By storage: recomputed for another storage, and claimed until freed.
   std::vector<IntrusivePtr<Storage>> claimed_;
-  // By storage: the number of instructions up to its last use by a call that runs again.
+  std::vector<uint32_t> variants_;  // by operator: Instruction::variant of its first run
+  // By storage: the number of instructions up to its last use by a call that runs again, or by
+  // a variant.
   std::vector<uint32_t> last_used_again_;
-  // By storage: dropped by the program, and held for calls that run again.
+  // By storage: dropped by the program, and held for these.
   std::vector<IntrusivePtr<Storage>> kept_;
+  // By storage: whether a variant reads it; once the program has dropped it, a reference, by
+  // which the variant finds it even if nothing else refers to it.
+  std::vector<bool> read_by_variant_;
+  std::vector<IntrusivePtr<Storage>> remembered_;
   std::vector<Deferred> deferred_;  // by operator
   std::vector<Offset> places_;      // of the current instruction
   uint32_t issued_ = 0;             // operators issued by the program

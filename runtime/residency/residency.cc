@@ -99,23 +99,37 @@ Residency::Residency(Device& device, Arena& arena, std::vector<Tier*> tiers, Cos
   context_.events.listen(policy);
 }
 
-bool Residency::execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement) {
-  return run(call, Run::kFirst, placement);
+bool Residency::execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement,
+                        Recipe* implementation) {
+  return run(call, implementation ? *implementation : *call, Run::kFirst, placement);
 }
 
-void Residency::defer(const Recipe& call) {
-  for (const Recipe::Input& input : call.inputs) {
+void Residency::defer(const IntrusivePtr<Recipe>& call) {
+  for (const Recipe::Input& input : call->inputs) {
     ManagedStorage& s = input.storage->managed;
     rematerialiser_.hold(*input.storage);
     if (!input.written) continue;
     ++s.version;
     ++s.unwritten;
   }
+  keep_as_recipe(call);
+}
+
+// The call is its outputs' recipe from now on, if it can be run again.
+void Residency::keep_as_recipe(const IntrusivePtr<Recipe>& call) {
+  const bool pure = std::none_of(call->inputs.begin(), call->inputs.end(),
+                                 [](const Recipe::Input& input) { return input.written; });
+  if (!pure || !context_.options.managed || !context_.options.evict) return;
+  for (const Recipe::Output& output : call->outputs) {
+    if (output.storage->managed.recipe == call) continue;
+    changes_.set_recipe(*output.storage, call);
+  }
 }
 
 bool Residency::execute_deferred(const IntrusivePtr<Recipe>& call,
-                                 const BlockPlacement& placement) {
-  const bool kept = run(call, Run::kDeferred, placement);
+                                 const BlockPlacement& placement, Recipe* implementation) {
+  const bool kept =
+      run(call, implementation ? *implementation : *call, Run::kDeferred, placement);
   for (const Recipe::Input& input : call->inputs) rematerialiser_.release_hold(*input.storage);
   return kept;
 }
@@ -149,7 +163,10 @@ void Residency::cancel(const Recipe& call) {
     rematerialiser_.release_hold(*input.storage);
   }
   for (const Recipe::Output& output : call.outputs) {
-    if (output.storage->residence() == Residence::kEmpty) output.storage->managed.lose();
+    Storage* const storage = output.storage;
+    if (!storage || storage->residence() != Residence::kEmpty) continue;
+    changes_.drop_recipe(*storage);
+    storage->managed.lose();
   }
 }
 
@@ -157,27 +174,22 @@ void Residency::cancel_upload(Storage& storage) {
   if (storage.residence() == Residence::kEmpty) storage.managed.lose();
 }
 
-bool Residency::run(const IntrusivePtr<Recipe>& call, Run kind,
+// `implementation`: the call or one of its variants. The outputs' recipe is the call.
+bool Residency::run(const IntrusivePtr<Recipe>& call, Recipe& implementation, Run kind,
                     const BlockPlacement& placement) {
   context_.effort.stop_here();
-  bool pure = true;
   Claims inputs(rematerialiser_);
-  for (const Recipe::Input& input : call->inputs) {
+  for (const Recipe::Input& input : implementation.inputs) {
     if (input.storage->residence() == Residence::kLost) {
       throw UsageError("[" + std::string(call->name()) + "] an input's bytes are lost");
     }
     inputs.add(*input.storage);
-    pure = pure && !input.written;
   }
-  rematerialiser_.materialise_inputs(*call);
-  RecipeGraph::Writing writing(graph_, *call);
+  rematerialiser_.materialise_inputs(implementation);
+  RecipeGraph::Writing writing(graph_, implementation);
   rematerialiser_.protect_readers();
-  const bool kept = issue(*call, kind, Reason::kNone, placement);
-  if (pure && context_.options.managed && context_.options.evict) {
-    for (const Recipe::Output& output : call->outputs) {
-      changes_.set_recipe(*output.storage, call);
-    }
-  }
+  const bool kept = issue(implementation, kind, Reason::kNone, placement);
+  keep_as_recipe(call);
   writing.end();
   inputs.drop();
   if (placement.how != BlockPlacement::How::kAt) note_issued(*call, placement);

@@ -48,15 +48,19 @@ class Residency final : public StorageOwner {
   // Runs a call. Keeps `call` as its outputs' recipe if the call can be run again. Throws
   // OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are unchanged. False if
   // a block does not lie where the placement says. REQUIRES: outputs are kEmpty.
-  bool execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
+  // `implementation`: one of the call's variants that runs in its place; null: none.
+  bool execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {},
+               Recipe* implementation = nullptr);
 
-  // Records a call that has been issued but is to run later. Its inputs are held. Storages that
+  // Records a call that has been issued but is to run later: its inputs are held, and it is the
+  // recipe of its outputs already. Storages that
   // it writes in place count as written from now on for the program, but results computed from
   // their old bytes can still be recomputed until the call runs. execute_deferred() runs the
   // call, and may be tried again if it throws. cancel() cancels it: its outputs are lost, and
   // its in-place targets keep their bytes and version.
-  void defer(const Recipe& call);
-  bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {});
+  void defer(const IntrusivePtr<Recipe>& call);
+  bool execute_deferred(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {},
+                        Recipe* implementation = nullptr);
   void cancel(const Recipe& call);
   // Cancels a deferred upload; the storage's bytes are lost.
   void cancel_upload(Storage& storage);
@@ -123,7 +127,9 @@ class Residency final : public StorageOwner {
   class Issue;
 
   enum class Run : uint8_t { kFirst, kDeferred, kAgain };
-  bool run(const IntrusivePtr<Recipe>& call, Run kind, const BlockPlacement& placement);
+  bool run(const IntrusivePtr<Recipe>& call, Recipe& implementation, Run kind,
+           const BlockPlacement& placement);
+  void keep_as_recipe(const IntrusivePtr<Recipe>& call);
   bool issue(Recipe& call, Run kind, Reason reason, const BlockPlacement& placement = {});
   void fetch(Storage& storage, Reason reason);
   // decisions.cc: calls the policy after an operator and applies its decisions.

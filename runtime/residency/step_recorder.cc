@@ -1,5 +1,6 @@
 #include "runtime/residency/step_recorder.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tidemark {
@@ -8,6 +9,16 @@ namespace {
 // The name, or empty if `anyway` says the same.
 std::string_view if_other(const char* name, const char* anyway) {
   return name == anyway ? "" : name;
+}
+
+// `inputs`: those of the trace, in the order of the call's.
+std::vector<uint32_t> overwritable(const Recipe& call,
+                                   const std::vector<StepTrace::Input>& inputs) {
+  std::vector<uint32_t> storages;
+  for (size_t i = 0; i < inputs.size() && i < 32; ++i) {
+    if (call.may_overwrite >> i & 1) storages.push_back(inputs[i].storage);
+  }
+  return storages;
 }
 
 }  // namespace
@@ -47,14 +58,47 @@ void StepRecorder::call(const Recipe& call, uint64_t signature, Nanos cost) {
     op.inputs.push_back({storage, versions_[storage], input.written});
     if (input.written) ++versions_[storage];
   }
-  for (size_t i = 0; i < op.inputs.size() && i < 32; ++i) {
-    if (call.may_overwrite >> i & 1) op.may_overwrite.push_back(op.inputs[i].storage);
-  }
+  op.may_overwrite = overwritable(call, op.inputs);
   op.outputs.reserve(call.outputs.size());
   for (const Recipe::Output& output : call.outputs) {
     if (output.storage) op.outputs.push_back(number(*output.storage, /*at_start=*/false));
   }
   trace_.ops.push_back(std::move(op));
+}
+
+// Whether this step has all that the variant reads, with those contents, and has made what it
+// does without: a storage from before has its recipe in a program's first step only.
+bool StepRecorder::may_record(const Recipe& variant, const Recipe& call) const {
+  const auto is_there = [this](const Recipe::Input& input) {
+    return numbering_.has(*input.storage) && input.version == input.storage->version() &&
+           !input.written;
+  };
+  const auto may_be_left_out = [&](const Recipe::Input& input) {
+    const auto same = [&](const Recipe::Input& other) {
+      return other.storage == input.storage;
+    };
+    return !trace_.storages[numbering_.of(*input.storage)].at_start ||
+           std::any_of(variant.inputs.begin(), variant.inputs.end(), same);
+  };
+  return std::all_of(variant.inputs.begin(), variant.inputs.end(), is_there) &&
+         std::all_of(call.inputs.begin(), call.inputs.end(), may_be_left_out);
+}
+
+void StepRecorder::call(const Recipe& recipe, const CostModel& costs) {
+  call(recipe, costs.signature(recipe.cost_key), costs.time(recipe.cost_key));
+  for (const IntrusivePtr<Recipe>& other : recipe.variants()) {
+    if (!may_record(*other, recipe)) continue;
+    StepTrace::Variant variant{.name = other->name(),
+                               .signature = costs.signature(other->cost_key),
+                               .workspace = align_up(other->workspace),
+                               .cost = costs.time(other->cost_key)};
+    for (const Recipe::Input& input : other->inputs) {
+      const uint32_t storage = numbering_.of(*input.storage);
+      variant.inputs.push_back({storage, versions_[storage], false});
+    }
+    variant.may_overwrite = overwritable(*other, variant.inputs);
+    trace_.ops.back().variants.push_back(std::move(variant));
+  }
 }
 
 void StepRecorder::upload(Storage& storage) {

@@ -88,9 +88,8 @@ class StepRecorder {
   void begin_step();
   // `signature`: as StepTrace::Op::signature, at least within the recorded steps.
   void call(const Recipe& call, uint64_t signature, Nanos cost);
-  void call(const Recipe& recipe, const CostModel& costs) {
-    call(recipe, costs.signature(recipe.cost_key), costs.time(recipe.cost_key));
-  }
+  // Records the call's variants too, as far as their inputs belong to this step.
+  void call(const Recipe& recipe, const CostModel& costs);
   void upload(Storage& storage);
   void read(Storage& storage);
   // The program has dropped its last use of the storage. Ignored if repeated, or if the storage
@@ -111,6 +110,7 @@ class StepRecorder {
 
  private:
   uint32_t number(Storage& storage, bool at_start);
+  bool may_record(const Recipe& variant, const Recipe& call) const;
 
   StepNumbering numbering_;
   StepTrace trace_;

@@ -20,7 +20,10 @@ uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
                      const std::vector<Bytes>& foreign, int64_t work) {
   WordHash hash;
   hash.add(signature_of(trace));
-  for (const StepTrace::Op& op : trace.ops) add(hash, op.cost);
+  for (const StepTrace::Op& op : trace.ops) {
+    add(hash, op.cost);
+    for (const StepTrace::Variant& variant : op.variants) add(hash, variant.cost);
+  }
   add(hash, limits.space);
   add(hash, limits.tier_space);
   add(hash, limits.out_bandwidth);
@@ -46,6 +49,7 @@ uint64_t fingerprint(const Schedule& schedule) {
     hash.add(instruction.first_block);
     hash.add(instruction.blocks);
     hash.add(instruction.overwrites);
+    hash.add(instruction.variant);
   }
   hash.add(schedule.blocks.size());
   for (const Schedule::Block& block : schedule.blocks) {

@@ -25,6 +25,10 @@
 //
 // The operator waits until the program has dropped the input.
 //
+// A call that has variants (step_trace.h) may run as one of them. A later recomputation of its
+// outputs runs the call itself, and what the call reads stays obtainable as long as the program
+// holds it, so that a schedule can be left anywhere.
+//
 // Storages are numbered as in the trace. Storages that exist but are not used in it (`foreign`)
 // are numbered after the trace's.
 //
@@ -66,6 +70,9 @@ struct Schedule {
     // For kRun, not again: the input, one of the operator's `may_overwrite`, whose space the
     // first output takes. kScratch: none.
     uint32_t overwrites = kScratch;
+    // For kRun, not again: what runs in place of the call, its variants[variant - 1]; 0: the
+    // call itself.
+    uint32_t variant = 0;
     bool in_place() const { return overwrites != kScratch; }
     bool operator==(const Instruction&) const = default;
   };

@@ -73,6 +73,7 @@ class Writer {
     line["name"] = is_op(it) ? std::string(trace_.ops[it.subject].label()) : name(it.subject);
     if (it.again) line["again"] = true;
     if (it.in_place()) line["overwrites"] = it.overwrites;
+    if (it.variant != 0) line["variant"] = it.variant;
     if (it.blocks != 0 || it.first_block != next_) {
       line["blocks"] = {it.first_block, it.blocks};
       next_ = it.first_block + it.blocks;
@@ -145,6 +146,10 @@ class ScheduleReader {
       if (it.overwrites >= storages_)
         line.fail("overwrites", "there are only " + std::to_string(storages_));
     }
+    it.variant = line.id("variant");
+    const size_t variants = is_op(it) ? saved_.trace.ops[it.subject].variants.size() : 0;
+    if (it.variant > variants)
+      line.fail("variant", "there are only " + std::to_string(variants));
     it.first_block = next_;
     if (line.find("blocks")) {
       const std::vector<uint32_t> range = line.ids("blocks");

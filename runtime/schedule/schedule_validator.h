@@ -29,6 +29,8 @@ namespace tidemark {
 // - Order: each operator of the trace runs once, where its data allow: it reads the versions
 //   that it read in the trace. Operators before a read in the program come before the read in
 //   the code; operators after it come after.
+// - Variants: a call's first run may be one of its variants, which then counts as what the
+//   operator reads, wherever this list speaks of that.
 // - Recomputation: only calls that have run and write nothing in place, from the versions
 //   that they read then. An output goes to scratch, or to a block if it has none.
 // - Residence: inputs are resident when an operator runs. Storages leave as the trace allows

@@ -108,7 +108,8 @@ class Simulator {
       }
       return;
     }
-    for (const StepTrace::Input& input : op.inputs) {
+    const StepTrace::Implementation run = op.implementation(it.variant);
+    for (const StepTrace::Input& input : run.inputs) {
       const State& state = storages_[input.storage];
       wait_until(state.ready);
       if (input.written && state.resident()) wait_until(block_free_[state.block]);
@@ -118,10 +119,10 @@ class Simulator {
       leave(storages_[it.overwrites], Residence::kDead);
     }
     for (uint32_t b = it.first_block; b < it.first_block + it.blocks; ++b) wait_until(take(b));
-    compute_ += op.cost;
-    if (it.again) cost_.recomputed += op.cost;
+    compute_ += run.cost;
+    if (it.again) cost_.recomputed += run.cost;
     if (it.what == Do::kRead) issued_ = compute_;
-    for (const StepTrace::Input& input : op.inputs) {
+    for (const StepTrace::Input& input : run.inputs) {
       State& state = storages_[input.storage];
       if (state.resident()) used(state.block, compute_);
       if (!input.written) continue;

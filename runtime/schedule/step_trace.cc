@@ -7,10 +7,17 @@
 namespace tidemark {
 namespace {
 
+bool same_variant(const StepTrace::Variant& a, const StepTrace::Variant& b) {
+  return a.name == b.name && a.signature == b.signature && a.inputs == b.inputs &&
+         a.may_overwrite == b.may_overwrite && a.workspace == b.workspace;
+}
+
 bool same_op(const StepTrace::Op& a, const StepTrace::Op& b) {
   return a.kind == b.kind && a.name == b.name && a.signature == b.signature &&
          a.inputs == b.inputs && a.outputs == b.outputs && a.released == b.released &&
-         a.may_overwrite == b.may_overwrite && a.workspace == b.workspace;
+         a.may_overwrite == b.may_overwrite && a.workspace == b.workspace &&
+         std::equal(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
+                    same_variant);
 }
 
 bool same_storage(const StepTrace::Storage& a, const StepTrace::Storage& b) {
@@ -60,19 +67,46 @@ class Verifier {
     return nullptr;
   }
 
-  void check(const StepTrace::Op& op) {
-    if (op.workspace < Bytes(0) || op.workspace.count() > kTooManyBytes) {
+  // What a call runs, itself or a variant. `dropped`: inputs may have been dropped before.
+  void check(const StepTrace::Op& op, const StepTrace::Implementation& it, bool dropped) {
+    if (it.workspace < Bytes(0) || it.workspace.count() > kTooManyBytes) {
       say_here("its workspace has an impossible size");
     }
-    if (op.cost < Nanos(0)) say_here("it has a negative cost");
-    for (const StepTrace::Input& input : op.inputs) {
+    if (it.cost < Nanos(0)) say_here("it has a negative cost");
+    for (const StepTrace::Input& input : it.inputs) {
       State* state = find(input.storage);
       if (!state) continue;
       const std::string name = "storage " + std::to_string(input.storage);
-      if (!state->there) say_here(name + " is not live");
+      if (!state->there && !(dropped && state->made)) say_here(name + " is not live");
       if (state->version != input.version)
         say_here(name + " has another version at that point");
     }
+    for (const uint32_t storage : it.may_overwrite) {
+      const auto is_read = [&](const StepTrace::Input& input) {
+        return input.storage == storage && !input.written;
+      };
+      if (op.outputs.empty() || std::none_of(it.inputs.begin(), it.inputs.end(), is_read)) {
+        say_here("no output can overwrite storage " + std::to_string(storage));
+      }
+    }
+  }
+
+  void check_variants(const StepTrace::Op& op) {
+    const auto writes = [](const StepTrace::Input& input) { return input.written; };
+    for (uint32_t v = 1; v <= op.variants.size(); ++v) {
+      const StepTrace::Implementation it = op.implementation(v);
+      check(op, it, /*dropped=*/true);
+      if (op.kind != StepTrace::Kind::kCall ||
+          std::any_of(op.inputs.begin(), op.inputs.end(), writes) ||
+          std::any_of(it.inputs.begin(), it.inputs.end(), writes)) {
+        say_here("only a call that writes nothing in place has variants");
+      }
+    }
+  }
+
+  void check(const StepTrace::Op& op) {
+    check(op, op.implementation(0), /*dropped=*/false);
+    check_variants(op);
     for (const StepTrace::Input& input : op.inputs) {
       if (input.written && input.storage < state_.size()) ++state_[input.storage].version;
     }
@@ -83,14 +117,6 @@ class Verifier {
         say_here("storage " + std::to_string(output) + " is produced twice");
       }
       state->there = state->made = true;
-    }
-    for (const uint32_t storage : op.may_overwrite) {
-      const auto is_read = [&](const StepTrace::Input& input) {
-        return input.storage == storage && !input.written;
-      };
-      if (op.outputs.empty() || std::none_of(op.inputs.begin(), op.inputs.end(), is_read)) {
-        say_here("no output can overwrite storage " + std::to_string(storage));
-      }
     }
     for (const uint32_t released : op.released) {
       State* state = find(released);
@@ -119,6 +145,18 @@ bool same_program(const StepTrace& a, const StepTrace& b) {
 
 uint64_t signature_of(const StepTrace& trace) {
   WordHash hash;
+  const auto add_inputs = [&](const std::vector<StepTrace::Input>& inputs) {
+    hash.add(inputs.size());
+    for (const StepTrace::Input& input : inputs) {
+      hash.add(input.storage);
+      hash.add(input.version);
+      hash.add(input.written ? 1 : 0);
+    }
+  };
+  const auto add_list = [&](const std::vector<uint32_t>& list) {
+    hash.add(list.size());
+    for (const uint32_t storage : list) hash.add(storage);
+  };
   for (const StepTrace::Storage& s : trace.storages) {
     hash.add(s.origin);
     hash.add(to_string(s.category));
@@ -131,15 +169,14 @@ uint64_t signature_of(const StepTrace& trace) {
     hash.add(op.name);
     hash.add(op.signature);
     hash.add(static_cast<uint64_t>(op.workspace.count()));
-    hash.add(op.inputs.size());
-    for (const StepTrace::Input& input : op.inputs) {
-      hash.add(input.storage);
-      hash.add(input.version);
-      hash.add(input.written ? 1 : 0);
-    }
-    for (const auto* list : {&op.outputs, &op.may_overwrite, &op.released}) {
-      hash.add(list->size());
-      for (const uint32_t storage : *list) hash.add(storage);
+    add_inputs(op.inputs);
+    for (const auto* list : {&op.outputs, &op.may_overwrite, &op.released}) add_list(*list);
+    for (const StepTrace::Variant& variant : op.variants) {
+      hash.add(variant.name);
+      hash.add(variant.signature);
+      hash.add(static_cast<uint64_t>(variant.workspace.count()));
+      add_inputs(variant.inputs);
+      add_list(variant.may_overwrite);
     }
   }
   return hash.value();

@@ -8,6 +8,9 @@
 //   op 9  sgd     s1@0! s8              writes s1 in place: from now on it is s1@1
 //   op 10 read    s7                    the program waits for a value
 //
+// A call may have variants: other implementations, of which a schedule may choose one. Whatever
+// else is said of a call's inputs, workspace and cost is of the call as the program issued it.
+//
 // Views refer to their storage, so a trace has no aliases. Storages are numbered by first
 // appearance: an operator's inputs before its outputs.
 //
@@ -52,6 +55,25 @@ struct StepTrace {
     bool written = false;  // in place
     bool operator==(const Input&) const = default;
   };
+  // Another implementation of a call: it makes the same outputs, to the same bits, and writes
+  // nothing in place. Fields are as in Op. The program may have dropped its inputs by then: a
+  // schedule that runs it keeps them, or computes them again.
+  struct Variant {
+    std::string_view name;
+    uint64_t signature = 0;
+    std::vector<Input> inputs{};
+    std::vector<uint32_t> may_overwrite{};
+    Bytes workspace{0};
+    Nanos cost{0};
+    bool operator==(const Variant&) const = default;
+  };
+  // What a run of a call reads, takes and costs.
+  struct Implementation {
+    const std::vector<Input>& inputs;
+    const std::vector<uint32_t>& may_overwrite;
+    Bytes workspace;
+    Nanos cost;
+  };
   struct Op {
     Kind kind = Kind::kCall;
     std::string_view name;  // of the operator
@@ -67,9 +89,16 @@ struct StepTrace {
     std::vector<uint32_t> released{};
     Bytes workspace{0};
     Nanos cost{0};
+    std::vector<Variant> variants{};
     // For people, "layer3.2.conv1: conv2d"; empty: the operator's name. Ignored by
     // same_program().
     std::string_view call{};
+    // Of the call itself (0), or of variants[variant - 1].
+    Implementation implementation(uint32_t variant) const {
+      if (variant == 0) return {inputs, may_overwrite, workspace, cost};
+      const Variant& other = variants[variant - 1];
+      return {other.inputs, other.may_overwrite, other.workspace, other.cost};
+    }
     std::string_view label() const { return call.empty() ? name : call; }
     bool operator==(const Op&) const = default;
   };

@@ -41,22 +41,33 @@ Json to_line(const StepTrace::Storage& storage) {
   return line;
 }
 
+// What a call and its variants have in common.
+template <class Call>
+void add_call(Json& line, const Call& call) {
+  if (call.signature) line["signature"] = hex(call.signature);
+  for (const StepTrace::Input& input : call.inputs) {
+    Json entry{input.storage, input.version};
+    if (input.written) entry.push_back("written");
+    line["inputs"].push_back(std::move(entry));
+  }
+  if (!call.may_overwrite.empty()) line["may_overwrite"] = call.may_overwrite;
+  if (call.workspace > Bytes(0)) line["workspace"] = call.workspace.count();
+  if (call.cost > Nanos(0)) line["cost_ns"] = call.cost.count();
+}
+
 Json to_line(const StepTrace::Op& op) {
   Json line;
   line["kind"] = kKinds[static_cast<size_t>(op.kind)];
   line["name"] = op.name;
   if (!op.call.empty()) line["call"] = op.call;
-  if (op.signature) line["signature"] = hex(op.signature);
-  for (const StepTrace::Input& input : op.inputs) {
-    Json entry{input.storage, input.version};
-    if (input.written) entry.push_back("written");
-    line["inputs"].push_back(std::move(entry));
-  }
+  add_call(line, op);
   if (!op.outputs.empty()) line["outputs"] = op.outputs;
-  if (!op.may_overwrite.empty()) line["may_overwrite"] = op.may_overwrite;
   if (!op.released.empty()) line["released"] = op.released;
-  if (op.workspace > Bytes(0)) line["workspace"] = op.workspace.count();
-  if (op.cost > Nanos(0)) line["cost_ns"] = op.cost.count();
+  for (const StepTrace::Variant& variant : op.variants) {
+    Json entry{{"name", variant.name}};
+    add_call(entry, variant);
+    line["variants"].push_back(std::move(entry));
+  }
   return line;
 }
 
@@ -107,12 +118,24 @@ class TraceReader {
     StepTrace::Op op;
     op.kind = static_cast<StepTrace::Kind>(
         line.choice("kind", kKinds, "must be call, upload or read"));
-    op.name = keep(line.text("name"));
     if (line.find("call")) op.call = keep(line.text("call"));
+    read_call(line, op);
+    op.outputs = line.ids("outputs");
+    op.released = line.ids("released");
+    if (line.find("variants")) {
+      line.each("variants",
+                [&](const Fields& entry) { read_call(entry, op.variants.emplace_back()); });
+    }
+    return op;
+  }
+  // What a call and its variants have in common.
+  template <class Call>
+  void read_call(const Fields& line, Call& call) {
+    call.name = keep(line.text("name"));
     if (line.find("signature")) {
       const std::string digits = line.text("signature");
       const auto [end, error] =
-          std::from_chars(digits.data(), digits.data() + digits.size(), op.signature, 16);
+          std::from_chars(digits.data(), digits.data() + digits.size(), call.signature, 16);
       if (error != std::errc() || end != digits.data() + digits.size()) {
         line.fail("signature", "not a 64-bit hexadecimal number");
       }
@@ -127,14 +150,11 @@ class TraceReader {
         line.fail(key, "must be [storage, version] or [storage, version, \"written\"]");
       }
       const std::string at = line.place(key);
-      op.inputs.push_back({line.id_of(entry[0], at), line.id_of(entry[1], at), written});
+      call.inputs.push_back({line.id_of(entry[0], at), line.id_of(entry[1], at), written});
     }
-    op.outputs = line.ids("outputs");
-    op.may_overwrite = line.ids("may_overwrite");
-    op.released = line.ids("released");
-    op.workspace = Bytes(counted(line, "workspace", sizes_));
-    op.cost = Nanos(counted(line, "cost_ns", costs_));
-    return op;
+    call.may_overwrite = line.ids("may_overwrite");
+    call.workspace = Bytes(counted(line, "workspace", sizes_));
+    call.cost = Nanos(counted(line, "cost_ns", costs_));
   }
 
   const Fields fields_;

@@ -55,6 +55,11 @@ class References {
     if (it.again && it.what != Do::kRun) {
       n_.say_at(now_, "only calls run again");
     }
+    if (it.variant > (of_op ? n_.trace.ops[it.subject].variants.size() : 0)) {
+      next_ += it.first_block == next_ ? it.blocks : 0;
+      return n_.say_at(now_, "there is no such variant");
+    }
+    if (it.again && it.variant != 0) n_.say_at(now_, "no variant runs again");
     if (it.overwrites != Schedule::kScratch) check_in_place(it);
     if (of_op) {
       static constexpr Do kOf[] = {Do::kRun, Do::kUpload, Do::kRead};
@@ -73,7 +78,7 @@ class References {
     const auto listed = [&](const std::vector<uint32_t>& list) {
       return std::find(list.begin(), list.end(), it.overwrites) != list.end();
     };
-    if (!listed(op.may_overwrite)) {
+    if (!listed(op.implementation(it.variant).may_overwrite)) {
       n_.say_at(now_, n_.op(it.subject) + " may not overwrite that storage");
     } else if (n_.size(it.overwrites) != n_.size(op.outputs.front())) {
       n_.say_at(now_, n_.op(it.subject) + " overwrites a storage of another size");
@@ -82,7 +87,8 @@ class References {
 
   void check_blocks(const Instruction& it) {
     const StepTrace::Op* op = is_op(it.what) ? &n_.trace.ops[it.subject] : nullptr;
-    const bool works = op && op->workspace > Bytes(0);
+    const Bytes workspace = op ? op->implementation(it.variant).workspace : Bytes(0);
+    const bool works = workspace > Bytes(0);
     const size_t wanted = op ? op->outputs.size() + (works ? 1 : 0)
                              : (it.what == Do::kCopyIn || it.what == Do::kMove ? 1 : 0);
     if (it.blocks != wanted) {
@@ -107,7 +113,7 @@ class References {
       if (block.storage != storage && !to_scratch) {
         n_.say_at(now_, "its block " + std::to_string(i) + " is for another storage");
       }
-      const Bytes size = storage == Schedule::kScratch ? op->workspace : n_.size(storage);
+      const Bytes size = storage == Schedule::kScratch ? workspace : n_.size(storage);
       if (!fits_size(block.size, size)) {
         n_.say_at(now_, "its block " + std::to_string(i) + " has " +
                             std::to_string(block.size.count()) + " bytes instead of " +

@@ -6,9 +6,15 @@ namespace tidemark::schedule_validator {
 
 Onlooker::Onlooker(const Notes& notes)
     : ran(notes.trace.ops.size()), notes_(notes), known_(notes.storages()) {
+  std::vector<uint32_t> variant(notes.trace.ops.size());  // that runs first
+  for (const Schedule::Instruction& it : notes.schedule.code) {
+    if (it.variant != 0) variant[it.subject] = it.variant;
+  }
   for (uint32_t k = 0; k < notes.trace.ops.size(); ++k) {
     const StepTrace::Op& op = notes.trace.ops[k];
-    for (const StepTrace::Input& input : op.inputs) ++known_[input.storage].uses_left;
+    for (const StepTrace::Input& input : op.implementation(variant[k]).inputs) {
+      ++known_[input.storage].uses_left;
+    }
     for (const uint32_t output : op.outputs) {
       known_[output].producer = k;
       ++known_[output].uses_left;

@@ -130,7 +130,7 @@ class Walk {
       if (known_.ran[k]) return say(n_.op(k) + " of the program runs twice");
       check_barriers(k);
     }
-    for (const StepTrace::Input& input : op.inputs) {
+    for (const StepTrace::Input& input : op.implementation(it.variant).inputs) {
       const Onlooker::Known& known = known_[input.storage];
       const std::string name = n_.name(input.storage);
       if (!known.made) {
@@ -146,7 +146,7 @@ class Walk {
         it.overwrites == kNone ? kNone : known_[it.overwrites].block;
     for (size_t i = 0; i < it.blocks; ++i) take(it, i);
     if (it.again) return;
-    finish(k);
+    finish(it);
     if (it.overwrites != kNone) overwrite(it, overwritten_block);
   }
 
@@ -189,12 +189,13 @@ class Walk {
   }
 
   // Notes what the program sees of an operator's first run.
-  void finish(uint32_t k) {
+  void finish(const Instruction& it) {
+    const uint32_t k = it.subject;
     const StepTrace::Op& op = n_.trace.ops[k];
     known_.ran[k] = true;
     last_ = std::max(last_, k + 1);
     ++count_;
-    for (const StepTrace::Input& input : op.inputs) {
+    for (const StepTrace::Input& input : op.implementation(it.variant).inputs) {
       --known_[input.storage].uses_left;
       if (!input.written) continue;
       ++known_[input.storage].version;

@@ -43,6 +43,10 @@ class Recipe : public RefCounted {
   // Enqueues on the compute stream. Inputs are ready and nothing moves until the returned
   // event.
   virtual Event launch(Device& device, const Addresses& addresses, uint64_t tag) = 0;
+  // Other implementations: calls that make the same outputs, to the same bits, from storages
+  // that the program may have dropped. A schedule may run one in place of this call. They are
+  // made anew each time, from the recipes of the inputs as they are now.
+  virtual std::vector<IntrusivePtr<Recipe>> variants() const { return {}; }
 
   // The call, for people (runtime/core/names.h): "layer3.2.conv1: conv2d". Null: the operator's
   // name.

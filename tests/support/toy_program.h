@@ -16,15 +16,29 @@ namespace tidemark::testing {
 // out_j[i] mixes input[i mod n] of each input, `salt` and j. The workspace is first filled and
 // read back, like scratch. Written inputs are overwritten with the mix. All inputs are read
 // before anything is written, so the first output may take the space of any that is as large.
+//
+// Its variant takes the place of an input that a toy call made from others: it reads those, and
+// computes the input itself, in twice the time.
 class ToyCall final : public Recipe {
  public:
   explicit ToyCall(uint32_t salt) : salt_(salt) {}
   const char* name() const override { return "toy"; }
   Event launch(Device& device, const Addresses& addresses, uint64_t tag) override;
+  std::vector<IntrusivePtr<Recipe>> variants() const override;
+
+  // By which variants get a price; null: that of the call itself.
+  CostModel* costs = nullptr;
 
  private:
+  friend class ToyVariant;
   uint32_t salt_;
 };
+
+// The signature of a call with so many words of outputs, and of its variants.
+inline constexpr uint64_t toy_signature(uint64_t words) { return words + 1; }
+inline constexpr uint64_t toy_variant_signature(uint64_t words) {
+  return (uint64_t{1} << 32) + words;
+}
 
 struct ToyOutput {
   int64_t words = 128;

@@ -137,9 +137,9 @@ class DataWaits {
   }
 
   void run_op(const Instruction& it) {
-    const StepTrace::Op& op = trace_.ops[it.subject];
+    const auto& inputs = trace_.ops[it.subject].implementation(it.variant).inputs;
     Progress on{};
-    for (const StepTrace::Input& input : op.inputs) {
+    for (const StepTrace::Input& input : inputs) {
       const Storage& storage = storages_[input.storage];
       join(on, storage.ready);
       if (input.written) join(on, storage.copied);
@@ -147,7 +147,7 @@ class DataWaits {
     if (it.in_place()) join(on, storages_[it.overwrites].copied);
     const Progress done = enter(kCompute, on);
     if (it.what == Do::kRead) issued_ = done;
-    for (const StepTrace::Input& input : op.inputs) {
+    for (const StepTrace::Input& input : inputs) {
       Storage& storage = storages_[input.storage];
       use(storage.block, kCompute, done);
       if (!input.written) continue;

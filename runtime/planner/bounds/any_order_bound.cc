@@ -6,6 +6,7 @@
 
 #include "runtime/planner/bounds/any_order_program.h"
 #include "runtime/planner/bounds/idle_gaps.h"
+#include "runtime/planner/bounds/least_needs.h"
 #include "runtime/planner/bounds/linear_program.h"
 #include "runtime/planner/from_trace.h"
 
@@ -155,8 +156,9 @@ double upload_wait(const IdleGaps& step, const Before& before, double bytes_per_
 
 }  // namespace
 
-Nanos any_order_bound(const StepTrace& trace, const PlanLimits& limits,
+Nanos any_order_bound(const StepTrace& given, const PlanLimits& limits,
                       const TimeBoundOptions& options) {
+  const StepTrace trace = with_least_needs(given);
   const Nanos calls = total_cost(trace);
   if (trace.ops.empty()) return calls;
   const IdleGaps step(trace);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/planner/bounds/idle_gaps.h"
+#include "runtime/planner/bounds/least_needs.h"
 #include "runtime/planner/bounds/linear_program.h"
 #include "runtime/planner/bounds/step_program.h"
 
@@ -36,19 +37,20 @@ Nanos ample_time(const StepTrace& trace, const PlanLimits& limits) {
 std::optional<StepTimes> time_bound(const StepTrace& trace, const PlanLimits& limits,
                                     const TimeBoundOptions& options) {
   if (trace.ops.empty()) return StepTimes{};
-  const IdleGaps step(trace);
+  const StepTrace least = with_least_needs(trace);
+  const IdleGaps step(least);
   const int64_t budget = limits.space.count();
   if (step.most_used() > budget) return std::nullopt;
-  const double ample = ample_of(step, limits);
-  double added = ample - step.total();
+  const Nanos ample = nanos(ample_of(step, limits));
+  double added = ample_of(step, limits) - step.total();
   for (const uint32_t most : options.looked_at) {
     const std::vector<uint32_t> fullest = step.fullest(budget, most);
     if (fullest.empty()) continue;
     added = std::max(added, added_by(StepProgram(step, limits, fullest), options));
   }
   // Rounding errors of the sums above are far below this share.
-  return StepTimes{nanos(ample),
-                   std::max(nanos(ample), nanos((step.total() + added) * (1 - 1e-9)))};
+  return StepTimes{ample_time(trace, limits),
+                   std::max(ample, nanos((step.total() + added) * (1 - 1e-9)))};
 }
 
 }  // namespace tidemark::planner

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/planner/bounds/any_order_bound.h"
+#include "runtime/planner/bounds/least_needs.h"
 #include "runtime/planner/bounds/time_bound.h"
 #include "runtime/planner/from_trace.h"
 #include "runtime/planner/remat/step_remat.h"
@@ -20,8 +21,8 @@ namespace {
 constexpr Nanos kStepPerCall{5};
 // A node of a search for an order or a layout takes as long as simulating this many calls.
 constexpr int64_t kCallsPerOrderNode = 10;
-// The search for recomputation gets this share (1/n) of the effort, and takes a second at most:
-// more gains little.
+// The search for recomputation gets this share (1/n) of the effort, and takes a second at most
+// (twice that if calls have variants): more gains little.
 constexpr int64_t kRematShare = 2;
 constexpr int64_t kMaxRematEffort = kThorough / 8;
 
@@ -78,13 +79,15 @@ void TimeBounds::write_to(Schedule& schedule) const {
 std::optional<TimeBounds> bound_time(const Schedule& schedule, const StepTrace& trace,
                                      const PlanLimits& fastest, const std::atomic<bool>* stop) {
   const TimeBoundOptions options{.stop = stop};
+  // As a variant, a call may run before those whose results it would read by itself.
+  const StepTrace least = with_least_needs(trace);
   const auto times = in_program_order(schedule)
-                         ? time_bound(trace, fastest, options)
-                         : time_bound(reordered(trace, order_of(schedule)), fastest, options);
+                         ? time_bound(least, fastest, options)
+                         : time_bound(reordered(least, order_of(schedule)), fastest, options);
   if (!times) return std::nullopt;
   const Nanos in_any =
       any_order_bound(trace, fastest, {.looked_at = kLookedAtInAnyOrder, .stop = stop});
-  return TimeBounds{times->ample, std::max(times->least, in_any), in_any};
+  return TimeBounds{ample_time(trace, fastest), std::max(times->least, in_any), in_any};
 }
 
 std::optional<Schedule> plan_step_within(const StepTrace& trace, const PlanLimits& limits,

@@ -40,6 +40,8 @@ class ScheduleWriter {
     result_.schedule.code.push_back(
         {.what = what, .again = again, .subject = subject, .first_block = block_count()});
   }
+  // The last instruction added runs that variant of its call.
+  void choose(uint32_t variant) { result_.schedule.code.back().variant = variant; }
   // Takes blocks for the last instruction added.
   void take(uint32_t storage, Bytes size) {
     if (storage != Schedule::kScratch) block_of_[storage] = block_count();

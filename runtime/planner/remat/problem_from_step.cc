@@ -23,7 +23,8 @@ class StepConverter {
         options_(options),
         holder_(trace.storages.size(), kNoNode),
         users_(trace.storages.size()),
-        last_reader_(trace.storages.size()) {}
+        last_reader_(trace.storages.size()),
+        dropped_(trace.storages.size()) {}
 
   StepProblem run() {
     Problem& problem = result_.problem;
@@ -63,10 +64,17 @@ class StepConverter {
            result_.value[holder_[storage]] == std::vector<uint32_t>{storage};
   }
 
-  void add(Node node, uint32_t op, std::vector<uint32_t> value) {
+  void add(Node node, uint32_t op, std::vector<uint32_t> value,
+           std::vector<uint32_t> variants = {0}) {
     for (Variant& variant : node.variants) sort_out(variant.inputs);
     sort_out(node.after);
-    for (const NodeId u : node.variants[0].inputs) note_read(u);
+    for (const NodeId u : node.variants[0].inputs) {
+      const auto reads = [u](const Variant& variant) {
+        return std::binary_search(variant.inputs.begin(), variant.inputs.end(), u);
+      };
+      if (std::all_of(node.variants.begin(), node.variants.end(), reads)) note_read(u);
+    }
+    result_.variant_of.push_back(std::move(variants));
     for (const uint32_t s : value) holder_[s] = next();
     result_.problem.nodes.push_back(std::move(node));
     result_.op_of.push_back(op);
@@ -87,12 +95,7 @@ class StepConverter {
     }
     Node node;
     node.name = std::string(op.name) + "." + std::to_string(k);
-    Variant variant;
-    variant.time = static_cast<double>(op.cost.count()) * 1e-6;
-    if (options_.workspace) variant.workspace = op.workspace.count();
-    for (const StepTrace::Input& input : op.inputs) {
-      if (holder_[input.storage] != kNoNode) variant.inputs.push_back(holder_[input.storage]);
-    }
+    Variant variant = run_of(op.implementation(0));
     std::vector<uint32_t> made, lasting;
     for (const uint32_t s : op.outputs) {
       node.once |= !trace_.storages[s].may_evict;
@@ -116,21 +119,27 @@ class StepConverter {
     }
     node.once |= !written.empty() || !lasting.empty() || op.kind == StepTrace::Kind::kRead;
     node.required = node.once;
-    keep_order(op.kind, variant, node);
+    keep_order(op, node);
 
     const bool once = node.once;
     Outputs outputs = split_off(std::move(made));
     node.bytes = bytes(outputs.own);
     variant.workspace += bytes(outputs.apart);
     node.variants.push_back(variant);
-    if (options_.in_place) offer_in_place(k, node);
+    std::vector<uint32_t> variant_of{0};
+    if (options_.in_place) offer_in_place(k, node, variant_of);
     const NodeId id = next();
-    add(std::move(node), k, std::move(outputs.own));
+    if (options_.variants) offer_variants(k, bytes(outputs.apart), node, variant_of);
+    add(std::move(node), k, std::move(outputs.own), std::move(variant_of));
     // Later readers of these depend on the node, which runs once.
     for (const auto* storages : {&lasting, &written}) {
       for (const uint32_t s : *storages) holder_[s] = id;
     }
-    for (const StepTrace::Input& input : op.inputs) users_[input.storage].push_back(id);
+    for (uint32_t v = 0; v <= op.variants.size(); ++v) {
+      for (const StepTrace::Input& input : op.implementation(v).inputs)
+        users_[input.storage].push_back(id);
+    }
+    for (const uint32_t s : op.released) dropped_[s] = 1;
     for (const uint32_t s : op.outputs) users_[s] = {id};
     for (const uint32_t s : written) users_[s] = {id};
     if (outputs.apart.empty()) return;
@@ -143,13 +152,20 @@ class StepConverter {
     add(std::move(rider), k, std::move(outputs.apart));
   }
 
+  // Whether it reads what a node after the last read makes.
+  bool follows(const StepTrace::Implementation& it) const {
+    return std::any_of(it.inputs.begin(), it.inputs.end(), [&](const StepTrace::Input& input) {
+      return holder_[input.storage] >= barrier_;
+    });
+  }
+
   // A read comes after what ends a chain of nodes before it, as after all that the chain needs;
-  // what begins a chain behind it comes after the read.
-  void keep_order(StepTrace::Kind kind, const Variant& variant, Node& node) {
-    if (kind != StepTrace::Kind::kRead) {
-      const bool follows = std::any_of(variant.inputs.begin(), variant.inputs.end(),
-                                       [&](NodeId u) { return u >= barrier_; });
-      if (barrier_ != kNoNode && !follows) node.after.push_back(barrier_);
+  // what may begin a chain behind it comes after the read.
+  void keep_order(const StepTrace::Op& op, Node& node) {
+    if (op.kind != StepTrace::Kind::kRead) {
+      for (uint32_t v = 0; v <= op.variants.size() && barrier_ != kNoNode; ++v) {
+        if (!follows(op.implementation(v))) node.after.push_back(barrier_);
+      }
       return;
     }
     for (NodeId i = std::max(barrier_, 0); i < next(); ++i) {
@@ -174,17 +190,51 @@ class StepConverter {
     return outputs;
   }
 
-  void offer_in_place(uint32_t k, Node& node) const {
-    for (const uint32_t s : trace_.ops[k].may_overwrite) {
+  Variant run_of(const StepTrace::Implementation& it) const {
+    Variant run;
+    run.time = static_cast<double>(it.cost.count()) * 1e-6;
+    if (options_.workspace) run.workspace = it.workspace.count();
+    for (const StepTrace::Input& input : it.inputs) {
+      if (holder_[input.storage] != kNoNode) run.inputs.push_back(holder_[input.storage]);
+    }
+    return run;
+  }
+
+  // The node's last variant in place of an input, if it has one that dies. `variant_of`: as
+  // StepProblem::variant_of[node].
+  void offer_in_place(uint32_t k, Node& node, std::vector<uint32_t>& variant_of) const {
+    const Variant& plain = node.variants.back();
+    if (plain.overwrites != kNoNode) return;
+    for (const uint32_t s : trace_.ops[k].implementation(variant_of.back()).may_overwrite) {
       if (!is_alone(s) || trace_.storages[s].at_end || !dies_in_place(trace_, k, s)) continue;
-      if (node.variants[0].overwrites != kNoNode) return;
-      Variant variant = node.variants[0];
-      variant.name = "in place";
+      Variant variant = plain;
+      variant.name += variant.name.empty() ? "in place" : ", in place";
       variant.overwrites = holder_[s];
       variant.workspace -= bytes(s);
       variant.when = When::kFirst;
       node.variants.push_back(variant);
+      variant_of.push_back(variant_of.back());
       return;
+    }
+  }
+
+  // `apart`: the bytes of its outputs that are not of the node's value.
+  void offer_variants(uint32_t k, int64_t apart, Node& node,
+                      std::vector<uint32_t>& variant_of) const {
+    const StepTrace::Op& op = trace_.ops[k];
+    const auto is_there = [this](const StepTrace::Input& input) {
+      return holder_[input.storage] != kNoNode || dropped_[input.storage] == 0;
+    };
+    for (uint32_t v = 1; v <= op.variants.size(); ++v) {
+      const StepTrace::Implementation it = op.implementation(v);
+      if (!std::all_of(it.inputs.begin(), it.inputs.end(), is_there)) continue;
+      Variant variant = run_of(it);
+      variant.name = op.variants[v - 1].name;
+      variant.workspace += apart;
+      variant.when = When::kFirst;
+      node.variants.push_back(std::move(variant));
+      variant_of.push_back(v);
+      if (options_.in_place) offer_in_place(k, node, variant_of);
     }
   }
 
@@ -193,9 +243,10 @@ class StepConverter {
   StepProblem result_;
   Ids holder_;                 // by storage: the node whose value holds it
   std::vector<Ids> users_;     // by storage: what made or wrote it last, and has read it since
-  std::vector<char> is_read_;  // by node: another reads its value, or its rider's
+  std::vector<char> is_read_;  // by node: another always reads its value, or its rider's
   std::vector<size_t> last_reader_;
-  NodeId barrier_ = kNoNode;  // the last read
+  std::vector<char> dropped_;  // by storage: by the program
+  NodeId barrier_ = kNoNode;   // the last read
 };
 
 }  // namespace

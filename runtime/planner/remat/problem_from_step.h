@@ -10,9 +10,12 @@
 // - Storages that outlive the step become fixed when their call runs, which it does once. A
 //   call with an output that may not be evicted runs once too.
 // - A read runs once, after the calls before it in the program and before those after it.
-// - All calls run: a node is required if no other reads its value.
+// - All calls run: a node is required if no other reads its value, whichever variant it takes.
+// - A call's variants are its node's, as first runs. Left out: one that reads what is there
+//   before the step, or uploaded, and dropped by the program before the call.
 // - A call that may overwrite an input, which the program drops after it, has a variant that
-//   does, as its first run. Without StepProblemOptions::in_place it has not.
+//   does, as its first run; so has each of its variants. Without StepProblemOptions::in_place
+//   they have not.
 //
 // Threads: functions without state.
 #pragma once
@@ -27,14 +30,17 @@ namespace tidemark::planner::remat {
 
 struct StepProblem {
   Problem problem{};
-  std::vector<uint32_t> op_of{};               // by node: the operator of the trace
+  std::vector<uint32_t> op_of{};  // by node: the operator of the trace
+  // By node, by variant: as Schedule::Instruction::variant.
+  std::vector<std::vector<uint32_t>> variant_of{};
   std::vector<std::vector<uint32_t>> value{};  // by node: the storages of its value
 };
 
-// Parts of the model, each of which can be left out to see what it is worth. Only `in_place`
-// and `riders` may be off where the solution becomes a schedule (step_schedule.h).
+// Parts of the model, each of which can be left out to see what it is worth. Only the first
+// three may be off where the solution becomes a schedule (step_schedule.h).
 struct StepProblemOptions {
   bool in_place = true;
+  bool variants = true;   // off: calls run as the program issues them
   bool riders = true;     // off: all outputs of a call are one value
   bool workspace = true;  // off: as if no call needed a workspace
   bool recompute = true;  // off: each node runs at most once

@@ -16,14 +16,11 @@ namespace {
 // An evaluation of a sequence takes as long as simulating this share (1/n) of the step's calls.
 constexpr int64_t kEvaluationShare = 4;
 
-}  // namespace
-
-std::optional<tidemark::Schedule> plan_step_remat(const StepTrace& trace,
-                                                  const PlanLimits& limits,
-                                                  const std::vector<Bytes>& foreign,
-                                                  int64_t effort, int64_t* work,
-                                                  const std::atomic<bool>* stop) {
-  const StepProblem step = problem_from_step(trace);
+std::optional<tidemark::Schedule> plan_problem(const StepTrace& trace, const StepProblem& step,
+                                               const PlanLimits& limits,
+                                               const std::vector<Bytes>& foreign,
+                                               int64_t effort, int64_t* work,
+                                               const std::atomic<bool>* stop) {
   Bytes space = limits.space;
   for (const Bytes size : foreign) space -= size;
   const int64_t calls = std::max<int64_t>(step.problem.size() / kEvaluationShare, 1);
@@ -53,6 +50,25 @@ std::optional<tidemark::Schedule> plan_step_remat(const StepTrace& trace,
     search.limits.nodes /= 2;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<tidemark::Schedule> plan_step_remat(const StepTrace& trace,
+                                                  const PlanLimits& limits,
+                                                  const std::vector<Bytes>& foreign,
+                                                  int64_t effort, int64_t* work,
+                                                  const std::atomic<bool>* stop) {
+  const auto plan = [&](bool variants) {
+    const StepProblem step = problem_from_step(trace, {.variants = variants});
+    return plan_problem(trace, step, limits, foreign, effort, work, stop);
+  };
+  auto best = plan(false);
+  const bool has_variants = std::any_of(trace.ops.begin(), trace.ops.end(),
+                                        [](const auto& op) { return !op.variants.empty(); });
+  if (!has_variants) return best;
+  auto other = plan(true);
+  return other && (!best || other->time < best->time) ? std::move(other) : std::move(best);
 }
 
 }  // namespace tidemark::planner::remat

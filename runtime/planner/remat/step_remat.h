@@ -17,7 +17,9 @@
 namespace tidemark::planner::remat {
 
 // Plans within limits.space. `foreign`, `effort` and `work`: as for plan_releases(). `stop`, if
-// given: ends the search soon once set. None: nothing was found that fits.
+// given: ends the search soon once set. If calls have variants, a second search of the same
+// effort may run them; alone it might end worse, as it has more to choose from. None: nothing
+// was found that fits.
 std::optional<tidemark::Schedule> plan_step_remat(const StepTrace& trace,
                                                   const PlanLimits& limits,
                                                   const std::vector<Bytes>& foreign,

@@ -38,6 +38,18 @@ std::vector<uint32_t> order_of_first_runs(const StepTrace& trace, const StepProb
   return order;
 }
 
+StepTrace as_first_run(StepTrace trace, const StepProblem& problem,
+                       const std::vector<Event>& runs) {
+  for (const Event& event : runs) {
+    if (!event.is_run()) continue;
+    const uint32_t variant = problem.variant_of[event.node][static_cast<size_t>(event.variant)];
+    if (variant == 0) continue;  // no later run takes one
+    StepTrace::Op& op = trace.ops[problem.op_of[event.node]];
+    op.inputs = op.variants[variant - 1].inputs;
+  }
+  return trace;
+}
+
 StepRuns runs_of_step(const StepTrace& step, const std::vector<uint32_t>& order,
                       const StepProblem& problem, const std::vector<Event>& runs) {
   std::vector<uint32_t> position(order.size());
@@ -62,7 +74,9 @@ StepRuns runs_of_step(const StepTrace& step, const std::vector<uint32_t>& order,
       StepRuns::Item item{.kind = first ? StepRuns::Kind::kFirst : StepRuns::Kind::kAgain,
                           .op = op,
                           .nodes = {event.node}};
-      const NodeId old = node.variants[static_cast<size_t>(event.variant)].overwrites;
+      const auto variant = static_cast<size_t>(event.variant);
+      item.variant = problem.variant_of[event.node][variant];
+      const NodeId old = node.variants[variant].overwrites;
       if (first && old != kNoNode && !writes_in_place(step.ops[op])) {
         item.overwrites = problem.value[old].front();
       }
@@ -114,6 +128,8 @@ bool EvictionFacts::may_evict(uint32_t storage, size_t at) const {
     const uint32_t s = pending.back();
     pending.pop_back();
     if (producer_[s] == kNone) continue;  // stays for recipes (kept_sources.h)
+    // By a variant, a call may run before those whose results it would read by itself.
+    if (s != storage && producer_[s] >= first_runs_before_[at]) return false;
     if (!can_be_made_before(s, end)) {
       if (s == storage || end_of(s) < end) return false;
       continue;  // stays: the program holds it

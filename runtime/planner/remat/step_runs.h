@@ -18,6 +18,10 @@ namespace tidemark::planner::remat {
 std::vector<uint32_t> order_of_first_runs(const StepTrace& trace, const StepProblem& problem,
                                           const std::vector<Event>& runs);
 
+// The trace in which each call reads what it reads as it first runs, by the variant it takes.
+StepTrace as_first_run(StepTrace trace, const StepProblem& problem,
+                       const std::vector<Event>& runs);
+
 struct StepRuns {
   enum class Kind : uint8_t { kFirst, kAgain, kFree };
   struct Item {
@@ -27,6 +31,7 @@ struct StepRuns {
     std::vector<NodeId> nodes{};  // kFirst, kAgain: the operator's nodes that run, riders too
     // The storage whose space the first output takes; kScratch: none.
     uint32_t overwrites = tidemark::Schedule::kScratch;
+    uint32_t variant = 0;  // as Schedule::Instruction::variant
   };
   std::vector<Item> list;
 };

@@ -84,11 +84,15 @@ class Decoder {
     writer_.end_of_beginning();
     for (const StepRuns::Item& item : runs_.list) {
       if (item.kind == StepRuns::Kind::kFree) continue;
-      for (const StepTrace::Input& input : step_.ops[item.op].inputs) {
+      for (const StepTrace::Input& input : run_of(item).inputs) {
         ++storages_[input.storage].uses;
         if (item.kind == StepRuns::Kind::kFirst) ++storages_[input.storage].first_uses;
       }
     }
+  }
+
+  StepTrace::Implementation run_of(const StepRuns::Item& item) const {
+    return step_.ops[item.op].implementation(item.variant);
   }
 
   bool wants(const StepRuns::Item& item, uint32_t storage) const {
@@ -116,15 +120,17 @@ class Decoder {
         : op.kind == StepTrace::Kind::kUpload ? Do::kUpload
                                               : Do::kRead,
         item.op);
-    count_uses(op, true);
+    const StepTrace::Implementation run = run_of(item);
+    writer_.choose(item.variant);
+    count_uses(run, true);
     const uint32_t overwritten = overwritten_by(item);
     if (overwritten != kScratch) {
       writer_.overwrite(overwritten);
       storages_[overwritten].resident = false;
     }
     for (const uint32_t s : op.outputs) take(s);
-    if (op.workspace > Bytes(0)) writer_.take(kScratch, op.workspace);
-    time_ += op.cost;
+    if (run.workspace > Bytes(0)) writer_.take(kScratch, run.workspace);
+    time_ += run.cost;
     for (const uint32_t s : op.released) storages_[s].let_go = true;
     own(item);
     for (const uint32_t s : op.outputs) {
@@ -134,7 +140,7 @@ class Decoder {
     }
     if (item.overwrites != overwritten) drop(item.overwrites);
     for (const uint32_t s : op.released) settle(s);
-    settle_inputs(op);
+    settle_inputs(run);
   }
 
   // The input whose space the first output takes; kScratch: none.
@@ -148,7 +154,8 @@ class Decoder {
 
   void run_again(const StepRuns::Item& item) {
     const StepTrace::Op& op = step_.ops[item.op];
-    count_uses(op, false);
+    const StepTrace::Implementation run = run_of(item);
+    count_uses(run, false);
     const auto is_missing = [&](uint32_t s) {
       return wants(item, s) && storages_[s].is_needed() && !storages_[s].resident;
     };
@@ -171,11 +178,11 @@ class Decoder {
       for (const uint32_t s : unwanted) drop(s);
     }
     own(item);
-    settle_inputs(op);
+    settle_inputs(run);
   }
 
-  void count_uses(const StepTrace::Op& op, bool first) {
-    for (const StepTrace::Input& input : op.inputs) {
+  void count_uses(const StepTrace::Implementation& run, bool first) {
+    for (const StepTrace::Input& input : run.inputs) {
       --storages_[input.storage].uses;
       if (first) --storages_[input.storage].first_uses;
     }
@@ -208,8 +215,8 @@ class Decoder {
       writer_.pin(writer_.block_of(s));
     }
   }
-  void settle_inputs(const StepTrace::Op& op) {
-    for (const StepTrace::Input& input : op.inputs) {
+  void settle_inputs(const StepTrace::Implementation& run) {
+    for (const StepTrace::Input& input : run.inputs) {
       const State& state = storages_[input.storage];
       const bool is_source = owner_[input.storage] == kNoNode;
       if (state.resident && state.let_go && state.uses == 0 && (state.waits || is_source)) {
@@ -265,7 +272,7 @@ StepSchedule schedule_from_runs(const StepTrace& trace, const StepProblem& probl
     result.why_not = "a call of the program never runs";
     return result;
   }
-  result.why_not = broken_order(trace, order);
+  result.why_not = broken_order(as_first_run(trace, problem, runs), order);
   if (!result.why_not.empty()) return result;
   const StepTrace step = with_kept_sources(reordered(trace, order));
   const StepRuns list = runs_of_step(step, order, problem, runs);

@@ -45,6 +45,8 @@ TEST_F(ReluTest, SignsGiveTheBitsOfValues) {
       EXPECT_EQ(bits_of(y), positive);
       backward(y, g);
       EXPECT_EQ(bits_of(grad_of(x)), where_positive(g, y));
+      for (const Tensor& values : {x, y})
+        EXPECT_EQ(bits_of(dispatch1(kReluGradByValues, {g, values})), where_positive(g, y));
     }
   }
 }

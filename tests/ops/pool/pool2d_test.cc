@@ -63,6 +63,9 @@ TEST_P(Pool2d, MaxAgreesWithTheDefinition) {
                  {DType::kFloat32, run.metas[1].dtype});
   ASSERT_EQ(grad[0].shape, c.x);
   expect_near(grad[0], gx, 1e-6, "gx");
+  const auto from_input =
+      run_kernel(kMaxPool2dGradFromInput, {gy, x}, Pool2dGradAttrs{c.attrs, c.x[1], c.x[2]});
+  EXPECT_TRUE(same_bits(from_input[0], grad[0]));
 }
 
 TEST_P(Pool2d, AverageAgreesWithTheDefinition) {

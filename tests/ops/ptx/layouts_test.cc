@@ -47,15 +47,15 @@ struct Call {
 
 std::vector<Call> calls() {
   std::vector<Call> calls;
-  for (const OpDef* op : {&kAbs,         &kAbsGrad,   &kAccumulate, &kAdd,
-                          &kAddInPlace,  &kAddScaled, &kCopy,       &kCopyInPlace,
-                          &kDiv,         &kDivGrad,   &kEq,         &kExp,
-                          &kFillInPlace, &kGt,        &kLog,        &kMul,
-                          &kMulInPlace,  &kNeg,       &kRelu,       &kRelu6,
-                          &kRelu6Grad,   &kScale,     &kSigmoid,    &kSigmoidGrad,
-                          &kSilu,        &kSiluGrad,  &kSiluMul,    &kSiluMulGrad,
-                          &kSqrt,        &kSqrtGrad,  &kSub,        &kTanh,
-                          &kTanhGrad,    &kWhere,     &kWhereGrad,  &kWhereOtherGrad}) {
+  for (const OpDef* op :
+       {&kAbs,       &kAbsGrad,       &kAccumulate,  &kAdd,         &kAddInPlace,
+        &kAddScaled, &kCopy,          &kCopyInPlace, &kDiv,         &kDivGrad,
+        &kEq,        &kExp,           &kFillInPlace, &kGt,          &kLog,
+        &kMul,       &kMulInPlace,    &kNeg,         &kRelu,        &kReluGradByValues,
+        &kRelu6,     &kRelu6Grad,     &kScale,       &kSigmoid,     &kSigmoidGrad,
+        &kSilu,      &kSiluGrad,      &kSiluMul,     &kSiluMulGrad, &kSqrt,
+        &kSqrtGrad,  &kSub,           &kTanh,        &kTanhGrad,    &kWhere,
+        &kWhereGrad, &kWhereOtherGrad}) {
     calls.push_back({op});
   }
   for (const int64_t tanh : {0, 1}) {

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "runtime/planner/remat/step_schedule.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "tests/runtime/executor/toy_training.h"
+#include "tests/support/forced_variants.h"
 #include "tests/support/random_program.h"
 #include "tests/support/sanitized.h"
 
@@ -219,6 +221,40 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
   }
   EXPECT_GT(followed, kSanitized ? 10 : 60);
   EXPECT_GT(again, kSanitized ? 2 : 10);
+}
+
+// Each call of the program runs as one of its variants, if it has any, or as itself, drawn at
+// random; nothing is computed again. The variants read what the program has dropped by then.
+TEST(RematSchedules, VariantsGiveTheSameBits) {
+  constexpr int kSteps = 6, kAlike = 25;
+  int64_t variants = 0, planned = 0;
+  for (uint32_t seed = 1; seed <= (kSanitized ? 5 : 60); ++seed) {
+    SCOPED_TRACE(seed);
+    const auto expected = unmanaged_random_program(seed, kSteps, kAlike, true);
+    Session session({.threads = 1,
+                     .budget = Bytes(4 << 20),
+                     .policy = "delta",
+                     .residency = {.poison = true}},
+                    make_cpu_device({.threads = 1}));
+    std::vector<std::string> said;
+    PlanOptions options = quiet(&said);
+    const auto random = std::make_shared<std::mt19937>(seed);
+    options.producer = forced_variants(
+        [=](const StepTrace::Op& op) {
+          const auto count = static_cast<uint32_t>(op.variants.size());
+          return seed % 3 == 0 ? count : static_cast<uint32_t>((*random)() % (count + 1));
+        },
+        &variants);
+    session.plan_steps(options);
+    EXPECT_EQ(run_random_program(session, seed, kSteps, kAlike, true), expected);
+    const PlanCounts& counts = session.planner()->counts();
+    planned += counts.planned_steps;
+    EXPECT_EQ(counts.mismatches, 0) << ::testing::PrintToString(said);
+  }
+  std::printf("%d variants, %d planned steps\n", static_cast<int>(variants),
+              static_cast<int>(planned));
+  EXPECT_GT(variants, kSanitized ? 20 : 300);
+  EXPECT_GT(planned, kSanitized ? 10 : 150);
 }
 
 // Without a tier, the search runs beside the one for releases. Costs are given, so plans are

@@ -28,11 +28,14 @@ inline PlanOptions quiet(std::vector<std::string>* said = nullptr) {
 // what a search finds does then not depend on the machine.
 inline CostTable toy_costs() {
   CostTable table;
-  const auto add = [&](uint64_t signature) {
-    table.operators[signature] = {"toy", Nanos(1000), true};
+  const auto add = [&](uint64_t signature, Nanos time) {
+    table.operators[signature] = {"toy", time, true};
   };
-  for (uint64_t words = 0; words <= 6144; words += kUnitWords) add(words + 1);
-  add(7);  // an update
+  for (uint64_t words = 0; words <= 6144; words += kUnitWords) {
+    add(toy_signature(words), Nanos(1000));
+    add(toy_variant_signature(words), Nanos(2000));
+  }
+  add(7, Nanos(1000));  // an update
   return table;
 }
 

@@ -22,7 +22,7 @@ struct Deferred {
     call->outputs.push_back({output.get(), output->bytes()});
     call->workspace = units(workspace);
     call->cost_key = of.session().costs().key(1, {100, Bytes(100), false});
-    of.residency().defer(*call);
+    of.residency().defer(call);
   }
   bool run(bool in_place) {
     BlockPlacement placement{BlockPlacement::How::kCompact, {}};

@@ -75,6 +75,7 @@ TEST(Fingerprint, OfSchedulesDependsOnEachNumber) {
       [](Schedule& s) { s.code[1].subject = 0; },
       [](Schedule& s) { s.code[1].first_block = 1; },
       [](Schedule& s) { s.code[0].blocks = 2; },
+      [](Schedule& s) { s.code[0].variant = 1; },
       [](Schedule& s) { s.blocks[1].storage = 2; },
       [](Schedule& s) { s.blocks[1].size += Bytes(1); },
       [](Schedule& s) { s.blocks[1].begin = 1; },

@@ -44,6 +44,10 @@ class ScheduleBuilder {
     s_.code.back().overwrites = input;
     return *this;
   }
+  // The same by one of the call's variants.
+  ScheduleBuilder& run_variant(uint32_t op, uint32_t variant, const Places& at = {}) {
+    return add(op, false, trace_.ops[op].outputs, at, variant);
+  }
   // A recomputation: outputs that are not in `kept` go to scratch.
   ScheduleBuilder& again(uint32_t op, const std::vector<uint32_t>& kept,
                          const Places& at = {}) {
@@ -107,19 +111,21 @@ class ScheduleBuilder {
     return *this;
   }
   ScheduleBuilder& add(uint32_t k, bool again, const std::vector<uint32_t>& storages,
-                       const Places& at) {
+                       const Places& at, uint32_t variant = 0) {
     const StepTrace::Op& op = trace_.ops[k];
+    const Bytes workspace = op.implementation(variant).workspace;
     const uint32_t first = blocks();
     const auto place = [&](size_t i) { return i < at.size() ? at[i] : 0; };
     for (size_t i = 0; i < storages.size(); ++i) {
       take(storages[i], trace_.storages[op.outputs[i]].size, place(i));
     }
-    if (op.workspace > Bytes(0)) take(Schedule::kScratch, op.workspace, place(storages.size()));
+    if (workspace > Bytes(0)) take(Schedule::kScratch, workspace, place(storages.size()));
     s_.code.push_back({.what = static_cast<Do>(op.kind),
                        .again = again,
                        .subject = k,
                        .first_block = first,
-                       .blocks = blocks() - first});
+                       .blocks = blocks() - first,
+                       .variant = variant});
     return *this;
   }
 

@@ -95,6 +95,21 @@ TEST(ScheduleJson, SaysWhatRunsInPlace) {
       DataError);
 }
 
+TEST(ScheduleJson, SaysWhichVariantRuns) {
+  TraceBuilder b;
+  const uint32_t s0 = b.call({}, 100, 2);
+  const uint32_t s1 = b.call({s0}, 100, 2);
+  b.last().variants = {{.name = "other", .inputs = {{s0}}, .workspace = Bytes(512)}};
+  b.run({s1});
+  const StepTrace t = b.trace();
+  const Schedule s = ScheduleBuilder(t).run(0).run_variant(1, 1).run(2).free(s1).build();
+  const std::string text = to_json(t, s);
+  EXPECT_NE(text.find("\"variant\":1"), std::string::npos) << text;
+  EXPECT_EQ(schedule_from_json(text, "file").schedule, s);
+  EXPECT_THROW(schedule_from_json(replaced(text, "\"variant\":1", "\"variant\":2"), "file"),
+               DataError);
+}
+
 TEST(ScheduleJson, SaysWhatIsWrongAndWhere) {
   const StepTrace t = small();
   const std::string good = to_json(t, small_schedule(t));

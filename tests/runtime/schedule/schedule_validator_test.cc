@@ -398,6 +398,80 @@ TEST(ScheduleValidator, AnOutputMayTakeTheSpaceOfAnInputThatIsDropped) {
   EXPECT_TRUE(found(t, copied).empty()) << found(t, copied)[0];
 }
 
+// back may run from x, a and a workspace instead of a and b. Then b is not needed any more: it
+// is evicted, as the program holds it still.
+StepTrace trace_with_variant() {
+  StepTrace t = trace();
+  t.ops[5].variants = {{.name = "back_again", .inputs = {{kA}, {kX}}, .workspace = Bytes(512)}};
+  return t;
+}
+ScheduleBuilder variant_builder(const StepTrace& t) {
+  ScheduleBuilder b(t);
+  b.initial(kW, 0);
+  b.run(0, {512});                         // 0 upload
+  b.run(1, {1024, 2048});                  // 1 conv
+  b.run(2, {2048});                        // 2 relu
+  b.run(3, {3072});                        // 3 sum
+  b.evict(kB);                             // 4
+  b.run(4).free(kLoss);                    // 5 read, 6
+  b.run_variant(5, 1, {2048, 3072});       // 7 back, by its variant
+  b.free(kA).run(6).free(kGrad).free(kX);  // 8, 9 sgd, 10, 11
+  return b;
+}
+
+TEST(ScheduleValidator, ACallMayRunAsItsVariant) {
+  const StepTrace t = trace_with_variant();
+  ASSERT_TRUE(trace_violations(t).empty()) << trace_violations(t)[0];
+  const Schedule s = variant_builder(t).build();
+  const auto violations = found(t, s);
+  EXPECT_TRUE(violations.empty()) << violations[0];
+  const auto broken = [&](auto change) {
+    Schedule other = s;
+    change(other);
+    return found(t, other);
+  };
+  expect_one(broken([](Schedule& o) { o.code[7].variant = 2; }), "there is no such variant");
+  expect_one(broken([](Schedule& o) { o.code[2].variant = 1; }), "there is no such variant");
+  expect_one(broken([](Schedule& o) { o.code[6].variant = 1; }), "there is no such variant");
+}
+
+TEST(ScheduleValidator, AVariantReadsWhatItSays) {
+  const StepTrace t = trace_with_variant();
+  ScheduleBuilder without(t);
+  without.initial(kW, 0).run(0, {512}).run(1, {1024, 2048}).run(2, {2048}).run(3, {3072});
+  without.run(4).free(kLoss).evict(kA).run_variant(5, 1, {1024, 3072});
+  without.free(kB).run(6).free(kGrad).free(kX);
+  expect_one(found(t, without.build()), "reads storage 2 (conv), which is not resident");
+
+  // The program drops x early: it stays for the variant, and must not be freed before it.
+  StepTrace early = trace_with_variant();
+  early.ops[6].released = {kGrad};
+  early.ops[3].released = {kX};
+  ASSERT_TRUE(trace_violations(early).empty());
+  EXPECT_TRUE(found(early, variant_builder(early).build()).empty());
+  ScheduleBuilder freed(early);
+  freed.initial(kW, 0).run(0, {512}).run(1, {1024, 2048}).run(2, {2048}).run(3, {3072});
+  freed.run(4).free(kLoss).free(kX).run_variant(5, 1, {3072, 512});
+  freed.free(kA).free(kB).run(6).free(kGrad);
+  const auto violations = found(early, freed.build());
+  ASSERT_FALSE(violations.empty());
+  EXPECT_NE(violations[0].find("is freed before its last use"), std::string::npos)
+      << violations[0];
+}
+
+TEST(ScheduleValidator, NoVariantRunsAgain) {
+  StepTrace t = trace();
+  t.ops[2].variants = {{.name = "other", .inputs = {{kA}}}};
+  ScheduleBuilder b(t);
+  b.initial(kW, 0).run(0, {512}).run(1, {1024, 2048}).run(2, {2048}).run(3, {3072});
+  b.evict(kB).again(2, {kB}, {2048}).run(4).free(kLoss).run(5, {3072});
+  b.free(kA).free(kB).run(6).free(kGrad).free(kX);
+  Schedule s = b.build();
+  EXPECT_TRUE(found(t, s).empty());
+  s.code[5].variant = 1;
+  expect_one(found(t, s), "no variant runs again");
+}
+
 TEST(ScheduleValidator, NothingElseMayBeOverwritten) {
   const auto over = [](const StepTrace& t, const ScheduleBuilder::Places& at = {}) {
     return ScheduleBuilder(t).run(0).run_over(1, 0, at).run(2).free(1).build();

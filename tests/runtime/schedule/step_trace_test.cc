@@ -86,6 +86,65 @@ TEST(StepTrace, ViolationsSayWhere) {
             "op 3: no output can overwrite storage 3");
 }
 
+// relu may also run from the data, which the program has dropped by then.
+StepTrace with_variant() {
+  StepTrace g = small();
+  g.ops[2].variants = {{.name = "conv_relu",
+                        .signature = 7,
+                        .inputs = {{2, 0, false}, {0, 0, false}},
+                        .may_overwrite = {2},
+                        .workspace = Bytes(512),
+                        .cost = Nanos(99)}};
+  return g;
+}
+
+TEST(StepTrace, VariantsMayReadWhatTheProgramHasDropped) {
+  EXPECT_EQ(first_violation(with_variant()), "");
+  const auto broken = [](auto change) {
+    StepTrace graph = with_variant();
+    change(graph);
+    return first_violation(graph);
+  };
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].variants[0].inputs[1].storage = 9; }),
+            "op 2: there is no storage 9");
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].variants[0].inputs[1].storage = 3; }),
+            "op 2: storage 3 is not live");
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].variants[0].inputs[1].version = 1; }),
+            "op 2: storage 0 has another version at that point");
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].variants[0].workspace = Bytes(-1); }),
+            "op 2: its workspace has an impossible size");
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].variants[0].cost = Nanos(-1); }),
+            "op 2: it has a negative cost");
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].variants[0].may_overwrite = {1}; }),
+            "op 2: no output can overwrite storage 1");
+  const std::string writes = ": only a call that writes nothing in place has variants";
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].variants[0].inputs[0].written = true; }),
+            "op 2: no output can overwrite storage 2");
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[2].variants[0].inputs[1].written = true; }),
+            "op 2" + writes);
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[3].variants = {{.name = "other"}}; }),
+            "op 3" + writes);
+  EXPECT_EQ(broken([](StepTrace& g) { g.ops[0].variants = {{.name = "other"}}; }),
+            "op 0" + writes);
+}
+
+TEST(StepTrace, VariantsTellProgramsApart) {
+  const auto same = [](auto change) {
+    StepTrace graph = with_variant();
+    change(graph.ops[2].variants);
+    EXPECT_EQ(signature_of(graph) == signature_of(with_variant()),
+              same_program(graph, with_variant()));
+    return same_program(graph, with_variant());
+  };
+  EXPECT_TRUE(same([](auto& v) { v[0].cost = Nanos(1); }));
+  EXPECT_FALSE(same([](auto& v) { v.clear(); }));
+  EXPECT_FALSE(same([](auto& v) { v[0].name = "other"; }));
+  EXPECT_FALSE(same([](auto& v) { v[0].signature = 8; }));
+  EXPECT_FALSE(same([](auto& v) { v[0].inputs.pop_back(); }));
+  EXPECT_FALSE(same([](auto& v) { v[0].may_overwrite.clear(); }));
+  EXPECT_FALSE(same([](auto& v) { v[0].workspace = Bytes(1024); }));
+}
+
 TEST(StepTrace, OnlyWhatMattersForMemoryTellsProgramsApart) {
   const auto same = [](auto change) {
     StepTrace graph = small();
@@ -115,6 +174,10 @@ TEST(StepTrace, WhatCrossesTheStepsEndCannotBePlanned) {
 TEST(StepTraceJson, ThereAndBack) {
   EXPECT_EQ(trace_from_json(to_json(small()), "text"), small());
   EXPECT_EQ(trace_from_json(to_json(StepTrace()), "text"), StepTrace());
+}
+
+TEST(StepTraceJson, VariantsAreKept) {
+  EXPECT_EQ(trace_from_json(to_json(with_variant()), "text"), with_variant());
 }
 
 TEST(StepTraceJson, NamesOutliveTheText) {
