@@ -85,6 +85,7 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   const StepStats& s = result.stats;
   json["schedule"] = result.schedule.name();
   json["rounds"] = result.rounds;
+  json["planned"] = s.planned;
   json["peak_reserved_bytes"] = result.peak.count();
   json["total_compute_ns"] = result.computed.count();
   json["overhead"] = result.overhead(log);
@@ -114,8 +115,9 @@ int replay_log(const ReplayFlags& flags, const RunFlags& run) {
   print_out("  moved       {} out in {} copies, {} back in {}; {} blocks moved together\n",
             format_bytes(s.offload_bytes), s.offloads, format_bytes(s.reload_bytes), s.reloads,
             s.compactions);
-  print_out("  rounds      {}; the last followed a plan of {} releases\n", result.rounds,
-            result.planned);
+  print_out("  rounds      {}; the last {}\n", result.rounds,
+            s.planned ? fmt::format("followed a plan of {} releases", result.planned)
+                      : "was the policy's");
   print_out("  arena       {} at most\n", format_bytes(result.peak));
   return kDone;
 }

@@ -1,6 +1,11 @@
 #include "examples/dtr_log/replay.h"
 
+#include <algorithm>
+#include <limits>
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -151,23 +156,47 @@ int64_t planned_releases(const EventLog& events, uint64_t since) {
   return planned;
 }
 
-// None: memory ran out.
-std::optional<TrialResult> try_replay(const DtrLog& log, const SessionOptions& options,
-                                      const DeviceProfile& profile, int rounds) {
-  try {
-    return TrialResult{replay(log, options, profile, rounds).stats.modelled};
-  } catch (const OutOfMemory&) {
-    return std::nullopt;
+// Limits at which a replay is stopped, in the middle of a round.
+struct RoundLimits {
+  int64_t recomputations = std::numeric_limits<int64_t>::max();
+  Nanos step{std::numeric_limits<int64_t>::max()};
+};
+
+// Stops a round that passes a limit, also within a call: bringing back its inputs may take many
+// calls.
+class RoundMeter final : public StorageListener {
+ public:
+  RoundMeter(Residency& residency, const RoundLimits& limits)
+      : residency_(residency), limits_(limits) {
+    residency_.storage_events().listen(*this);
   }
-}
+  ~RoundMeter() override { residency_.storage_events().ignore(*this); }
+  RoundMeter(const RoundMeter&) = delete;
+  RoundMeter& operator=(const RoundMeter&) = delete;
 
-}  // namespace
+  void begin_round() { began_ = residency_.view().clock(); }
+  void on_event(const StorageEvent& event) noexcept override {
+    if (!is_block(event)) return;
+    if (residency_.stats().recomputes > limits_.recomputations ||
+        residency_.view().clock() - began_ > limits_.step) {
+      residency_.effort().stop();
+    }
+  }
 
-ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfile& profile,
-                    std::optional<int> rounds) {
+ private:
+  Residency& residency_;
+  const RoundLimits limits_;
+  Nanos began_{0};
+};
+
+// Throws Effort::Stopped.
+ReplayResult replay_within(const DtrLog& log, SessionOptions options,
+                           const DeviceProfile& profile, std::optional<int> rounds,
+                           const RoundLimits& limits) {
   options.costs = prices_of(log);
   Session session(options, replay_device(profile));
   Replay program(log, session);
+  RoundMeter meter(session.residency(), limits);
   ReplayResult result;
   // Rounds to run once the session has settled: the settled behaviour begins where such a round
   // ends.
@@ -177,6 +206,7 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
   for (int settled = 0; result.rounds < most && (rounds || settled < kSettledRounds);) {
     if (session.settled()) ++settled;
     round_began = session.events().next_tag();
+    meter.begin_round();
     result.stats = session.step([&] { program.round(); });
     ++result.rounds;
   }
@@ -187,6 +217,76 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
   return result;
 }
 
+// Replays a log by one schedule after another. Each result is kept, as the one that is chosen
+// is also the one that is reported.
+class Trials {
+ public:
+  Trials(const DtrLog& log, const SessionOptions& options, const DeviceProfile& profile,
+         std::optional<int> rounds)
+      : log_(log), options_(options), profile_(profile), rounds_(rounds) {}
+
+  // Null: memory ran out, or the schedule is out of the running.
+  const ReplayResult* run(const SessionOptions& tried) {
+    const std::string name = schedule_of(tried).name();
+    const auto found = results_.find(name);
+    if (found != results_.end()) return found->second ? &*found->second : nullptr;
+    std::optional<ReplayResult>& result = results_[name];
+    // What the user asks for may take any time.
+    const bool is_own = tried.policy == options_.policy;
+    result = try_replay(tried, rounds_, is_own ? RoundLimits() : limits());
+    if (!result) return nullptr;
+    least_ = least_ ? std::min(*least_, result->stats.modelled) : result->stats.modelled;
+    return &*result;
+  }
+  // Whether the program completes in so many rounds, within the budget of `tried`.
+  std::optional<TrialResult> complete(const SessionOptions& tried, int rounds) const {
+    const auto result =
+        try_replay(tried, rounds, {.recomputations = kMaxRecomputations * log_.calls});
+    return result ? std::optional(TrialResult{result->stats.modelled}) : std::nullopt;
+  }
+  // The quickest so far; of equals, `first`.
+  const ReplayResult& quickest(const ReplayResult& first) const {
+    const ReplayResult* best = &first;
+    for (const auto& [name, result] : results_) {
+      if (result && result->stats.modelled < best->stats.modelled) best = &*result;
+    }
+    return *best;
+  }
+
+ private:
+  // A policy that takes far longer than another is out of the running.
+  RoundLimits limits() const {
+    constexpr int64_t kFarLonger = 4;
+    RoundLimits limits{.recomputations = kMaxRecomputations * log_.calls};
+    if (least_) limits.step = Nanos(kFarLonger * least_->count());
+    return limits;
+  }
+  std::optional<ReplayResult> try_replay(const SessionOptions& tried, std::optional<int> rounds,
+                                         const RoundLimits& limits) const {
+    try {
+      return replay_within(log_, tried, profile_, rounds, limits);
+    } catch (const OutOfMemory&) {
+      return std::nullopt;
+    } catch (const Effort::Stopped&) {
+      return std::nullopt;
+    }
+  }
+
+  const DtrLog& log_;
+  const SessionOptions& options_;
+  const DeviceProfile& profile_;
+  const std::optional<int> rounds_;
+  std::map<std::string, std::optional<ReplayResult>> results_;  // by schedule
+  std::optional<Nanos> least_;                                  // of the steps so far
+};
+
+}  // namespace
+
+ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfile& profile,
+                    std::optional<int> rounds) {
+  return replay_within(log, std::move(options), profile, rounds, {});
+}
+
 ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile) {
   return replay(log, {.budget = kUnlimited, .policy = "none"}, profile);
 }
@@ -194,15 +294,22 @@ ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile) {
 ReplayResult replay_feasibly(const DtrLog& log, const SessionOptions& options,
                              const DeviceProfile& profile, std::optional<int> rounds) {
   if (options.policy == "none") return replay(log, options, profile, rounds);
-  const Trial trial = [&](const SessionOptions& tried, int tried_rounds) {
-    return try_replay(log, tried, profile, tried_rounds);
+  Trials trials(log, options, profile, rounds);
+  const auto by_run = [&](const SessionOptions& tried, int /*rounds*/) {
+    const ReplayResult* result = trials.run(tried);
+    return result ? std::optional(TrialResult{result->stats.modelled}) : std::nullopt;
   };
-  if (const auto completing = completing_schedule(options, trial)) {
-    return replay(log, *completing, profile, rounds);
+  if (const auto completing = completing_schedule(options, by_run)) {
+    const ReplayResult& found = *trials.run(*completing);
+    return options.policy == "tide" ? trials.quickest(found) : found;
   }
   const Bytes most = replay_unmanaged(log, profile).peak;
+  const Trial completes = [&](const SessionOptions& tried, int tried_rounds) {
+    return trials.complete(tried, tried_rounds);
+  };
   throw InfeasibleBudget(
-      *options.budget, least_budget(options, *options.budget + kAlignment, most, trial).budget);
+      *options.budget,
+      least_budget(options, *options.budget + kAlignment, most, completes).budget);
 }
 
 }  // namespace tidemark

@@ -49,8 +49,10 @@ ReplayResult replay(const DtrLog& log, SessionOptions options, const DeviceProfi
 // Without a budget. Its peak is the smallest budget at which nothing has to be released.
 ReplayResult replay_unmanaged(const DtrLog& log, const DeviceProfile& profile);
 
-// As replay(), with a schedule that completes (runtime/session/dry_run.h). Throws
-// InfeasibleBudget, with the smallest budget for which there is one.
+// As replay(), with a schedule that completes (runtime/session/dry_run.h): tide makes way for
+// any policy whose step is quicker, so that none is ahead of it. Policies that stand in for
+// another may recompute as much as in a dry run. Throws InfeasibleBudget, with the smallest
+// budget for which there is such a schedule.
 ReplayResult replay_feasibly(const DtrLog& log, const SessionOptions& options,
                              const DeviceProfile& profile, std::optional<int> rounds = 1);
 

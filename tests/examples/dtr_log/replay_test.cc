@@ -167,18 +167,21 @@ TEST_F(ReplayTest, AnotherScheduleWhereThePolicyRunsOutOfMemory) {
   }
 }
 
-TEST_F(ReplayTest, NoPolicyIsClearlyAheadOfTide) {
-  constexpr double kClearly = 1.03;
-  for (const char* name : {"resnet", "lstm"}) {
+// In the first two budgets plans of so little effort are 0.2 % slower than a policy's step.
+TEST_F(ReplayTest, NoPolicyIsAheadOfTide) {
+  for (const auto& [name, share] :
+       {std::pair("resnet", 0.86), {"lstm", 0.86}, {"resnet", 0.6}}) {
     const DtrLog log = bundled(name);
-    const Bytes budget = align_up(share_of(replay_unmanaged(log, profile_).peak, 0.6));
-    const ReplayResult tide =
-        replay_feasibly(log, {.budget = budget, .policy = "tide"}, profile_, {});
-    for (const char* policy : {"delta", "lru", "dtr", "msps"}) {
-      SCOPED_TRACE(std::string(name) + " under " + policy);
-      const ReplayResult other =
-          replay_feasibly(log, {.budget = budget, .policy = policy}, profile_, 3);
-      EXPECT_LE(tide.overhead(log), kClearly * other.overhead(log)) << tide.schedule.name();
+    const Bytes peak = replay_unmanaged(log, profile_).peak;
+    SessionOptions options{.budget = align_up(share_of(peak, share)), .policy = "tide"};
+    options.delta.plan_effort = 20'000;
+    const ReplayResult tide = replay_feasibly(log, options, profile_, {});
+    for (const PolicyInfo& policy : policies()) {
+      if (policy.reference) continue;
+      SCOPED_TRACE(std::string(name) + " under " + std::string(policy.name));
+      options.policy = policy.name;
+      const ReplayResult other = replay_feasibly(log, options, profile_, {});
+      EXPECT_LE(tide.stats.modelled, other.stats.modelled) << tide.schedule.name();
     }
   }
 }
