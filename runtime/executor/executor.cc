@@ -580,7 +580,10 @@ void Executor::let_go(uint32_t number) {
 }
 
 void Executor::stop_following() {
-  for (uint32_t number = 0; number < claimed_.size(); ++number) let_go(number);
+  for (uint32_t number = 0; number < claimed_.size(); ++number) {
+    let_go(number);
+    remembered_[number] = {};
+  }
   residency_.measurements().set_planned(false);
   residency_.space().close_plan();
 }

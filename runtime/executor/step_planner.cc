@@ -193,11 +193,11 @@ void StepPlanner::after_step(const StepStats& stats) {
 
 void StepPlanner::abort_step() {
   if (executor_) executor_->abandon();
+  mode_ = Mode::kIdle;  // what goes with the executor is no news for it
   executor_.reset();
   memory_.stop();
   latest_.reset();
   latest_memory_.reset();
-  mode_ = Mode::kIdle;
   planned_ = false;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +15,10 @@
 
 #include "runtime/core/errors.h"
 #include "runtime/executor/step_planner.h"
+#include "runtime/planner/remat/problem_from_step.h"
+#include "runtime/planner/remat/remat_bound.h"
+#include "runtime/planner/remat/remat_planner.h"
+#include "runtime/planner/remat/step_schedule.h"
 #include "runtime/session/session.h"
 #include "tests/runtime/executor/exits.h"
 #include "tests/runtime/executor/toy_training.h"
@@ -40,13 +45,34 @@ struct Planned {
   int exit_step, steps;
   std::vector<uint32_t> seeds;  // the steps of 2, 5 and 7 carry a storage over their end
   int every;                    // one of this many calls is tried
-  bool random = false;          // order and releases are random, by the seed
+  enum How : uint8_t {
+    kByPolicy,
+    kAtRandom,  // order and releases are random, by the seed
+    kAgain,     // a search for recomputation, in any order, with variants, in little memory
+  } how = kByPolicy;
 };
 const std::vector<Planned>& plans() {
   static const std::vector<Planned> all{
       {"an_order", "delta", 100, true, 4, 9, {1, 3}, kFewer},
       {"the_policys_releases", "delta", 1, true, 5, 12, {1, 2, 4}, 2 * kFewer},
-      {"an_order_with_releases", "delta", 100, true, 4, 9, {1, 4, 5, 6}, 2 * kFewer, true},
+      {"an_order_with_releases",
+       "delta",
+       100,
+       true,
+       4,
+       9,
+       {1, 4, 5, 6},
+       2 * kFewer,
+       Planned::kAtRandom},
+      {"variants_and_runs_again",
+       "delta",
+       100,
+       true,
+       4,
+       9,
+       {6, 20, 23},
+       2 * kFewer,
+       Planned::kAgain},
       {"releases_found_by_a_search", "tide", 1, false, 6, 14, {8, 7}, 3 * kFewer},
   };
   return all;
@@ -64,13 +90,28 @@ SessionOptions options_of(const Planned& planned) {
   return options;
 }
 
+// In so little more than the least memory that much is computed again. None if the search finds
+// nothing.
+std::optional<Schedule> plan_runs_again(const StepTrace& trace, const PlanLimits& limits,
+                                        const std::vector<Bytes>& foreign) {
+  const auto step = planner::remat::problem_from_step(trace);
+  const int64_t least = planner::remat::bound_budget(step.problem);
+  planner::remat::RematOptions options;
+  options.limits.seconds = 1e9;
+  options.limits.nodes = 1000;
+  const auto plan = planner::remat::plan_remat(step.problem, least + least / 8, options);
+  if (!plan.found()) return std::nullopt;
+  return schedule_from_runs(trace, step, plan.schedule.events, limits, foreign).schedule;
+}
+
 // A session with plans, on an arena that can fail.
 class PlannedSession {
  public:
   PlannedSession(const Planned& how, uint32_t seed, PlanOptions options = quiet())
       : PlannedSession(options_of(how), make_cpu_device({.threads = 1})) {
     options.order = how.order;
-    if (how.random) {
+    if (how.how == Planned::kAgain) options.producer = plan_runs_again;
+    if (how.how == Planned::kAtRandom) {
       options.producer = [seed](const StepTrace& trace, const PlanLimits& limits,
                                 const std::vector<Bytes>& foreign) {
         return random_order_and_releases(trace, limits, foreign, seed);
@@ -310,6 +351,26 @@ TEST(PlanExits, WhatFailedIsNotFollowedAgain) {
   planner.finish_planning();
   EXPECT_EQ(planner.current(), nullptr) << said.back();
   EXPECT_EQ(said.size(), lines) << said.back();
+}
+
+// What the plans with variants exercise.
+TEST(PlanExits, PlansWithVariantsHaveSome) {
+  for (const Planned& how : plans()) {
+    if (how.how != Planned::kAgain) continue;
+    for (const uint32_t seed : how.seeds) {
+      SCOPED_TRACE(seed);
+      PlannedSession planned(how, seed);
+      run(planned.session(), seed, how, Exit::kNone, 0);
+      const BoundSchedule* bound = planned.session().planner()->current();
+      ASSERT_TRUE(bound);
+      const auto count = [&](const auto& of) {
+        const auto& code = bound->schedule.code;
+        return std::count_if(code.begin(), code.end(), of);
+      };
+      EXPECT_GT(count([](const auto& it) { return it.variant != 0; }), 0);
+      EXPECT_GT(count([](const auto& it) { return it.again; }), 0);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, PlanExitsBy, ::testing::ValuesIn(plans()),
