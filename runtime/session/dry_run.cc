@@ -1,6 +1,7 @@
 #include "runtime/session/dry_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -60,7 +61,8 @@ constexpr Nanos kNever{std::numeric_limits<int64_t>::max()};
 // Below this share (1/n) of the peak a plan seldom fits, so tide's fallback policy matters.
 constexpr int64_t kNarrow = 8;
 
-// A budget in which the program does not complete in later steps is raised by this share.
+// A budget in which the program does not complete in later steps is raised by this share. A
+// budget that is not the least is sought to within this share.
 constexpr double kRaise = 0.02;
 
 // The next policy is first tried with this share (1/n) less than the smallest budget so far.
@@ -177,6 +179,32 @@ int64_t turn(const DryRunWork& work, const UnmanagedNeed& need, int rounds) {
 bool can_rank(const DryRunWork& work, const UnmanagedNeed& need) {
   const auto count = static_cast<int64_t>(policies().size());
   return 2 * count * plain_work(need, kRankingRounds) <= work.max() / 2;
+}
+
+Bytes raised(Bytes budget) {
+  return budget + std::max(kAlignment, align_up(share_of(budget, kRaise)));
+}
+
+// Whether the program completes in `budget` in later steps too, within `limit` units of work.
+// If it does, that is the budget found.
+using Proof = std::function<bool(Bytes budget, int64_t limit, DryRunWork& work)>;
+
+// Searches for a smaller budget than the one found, above `unproven`, whose proof took too much
+// work. Each proof may take half of the work that is left, apart from what is `kept`. The next
+// budget is a quarter of the way up, by ratio: mostly, a little more memory makes a proof
+// cheap.
+void lower(Bytes unproven, const MinimumBudget& found, const UnmanagedNeed& need, int64_t kept,
+           DryRunWork& work, const Proof& proves) {
+  // Every proof takes at least this much.
+  const int64_t least = need.operators * kTrialRounds * kCallWork;
+  const auto limit = [&] { return (work.left() - kept) / 2; };
+  while (raised(unproven) < found.budget && limit() >= least) {
+    const double ratio =
+        static_cast<double>(found.budget.count()) / static_cast<double>(unproven.count());
+    const double more = std::sqrt(std::sqrt(ratio)) - 1;
+    const Bytes tried = unproven + std::max(kAlignment, share_of(unproven, more));
+    if (!proves(tried, limit(), work)) unproven = tried;
+  }
 }
 
 int64_t trial_plan_effort(const DryRunWork& work) {
@@ -325,48 +353,62 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
       });
   search.add(its);
   work.add(search);
-  if (found.budget == need.peak) found.categories = need.categories;
   // Nearly full tiers may turn out to be too small only after some steps.
   options.policy = found.policy;
-  double step = kRaise;
-  const auto try_at = [&](Bytes budget, DryRunWork& proof) {
+  const auto try_at = [&](Bytes budget, int64_t limit, DryRunWork& proof) {
     options.budget = budget;
-    return run(options, program, kTrialRounds,
-               {.recomputations = most, .work = proof.left() / 3 * 2}, proof);
+    return run(options, program, kTrialRounds, {.recomputations = most, .work = limit}, proof);
   };
-  DryRunWork for_wanted(work.left() / 2);
-  const int64_t for_proof = work.max() - for_wanted.max();
+  int64_t for_wanted = work.left() / 2;
+  DryRunWork proofs(work.left() - for_wanted);
   const auto is_proven = [&] {
-    if (tiers_are_ample(options, need) || found.budget >= need.peak) return true;
-    DryRunWork proof(std::max<int64_t>(0, for_proof - work.done()));
-    const bool completes = try_at(found.budget, proof).has_value();
-    // If the proof takes too much work, the budget grows in larger and larger steps.
-    if (proof.stopped()) step *= 2;
-    work.add(proof);
-    return completes;
+    return tiers_are_ample(options, need) || found.budget >= need.peak ||
+           try_at(found.budget, proofs.left() / 3 * 2, proofs);
   };
-  while (!is_proven()) {
-    // Where nothing is released there is nothing to prove.
-    const Bytes more = align_up(share_of(found.budget, step));
-    found.budget =
-        work.done() >= for_proof ? need.peak : std::min(need.peak, found.budget + more);
+  bool proven = is_proven();
+  while (!proven && !proofs.stopped()) {
+    found.budget = std::min(need.peak, raised(found.budget));
     ++found.probes;
+    proven = is_proven();
+  }
+  work.add(proofs);
+  Bytes unproven = found.budget;
+  // Where nothing is released there is nothing to prove.
+  if (!proven) found.budget = need.peak;
+  if (found.budget == need.peak) found.categories = need.categories;
+  const Proof proves = [&](Bytes budget, int64_t limit, DryRunWork& proof) {
+    ++found.probes;
+    const std::optional<TrialResult> result = try_at(budget, limit, proof);
+    if (result) found = {budget, result->live, found.probes, options.policy};
+    return result.has_value();
+  };
+  const auto lacks_wanted = [&] {
+    return work.stopped() && real.budget && *real.budget >= need.largest_operator &&
+           *real.budget < found.budget;
+  };
+  std::string tried;
+  if (!proven) {
+    DryRunWork rest(work.left());
+    if (lacks_wanted() && *real.budget > unproven) {
+      tried = found.policy;
+      if (!proves(*real.budget, rest.left() / 2, rest)) unproven = *real.budget;
+    }
+    for_wanted = lacks_wanted() ? rest.left() / 3 : 0;
+    lower(unproven, found, need, for_wanted, rest, proves);
+    work.add(rest);
+  }
+  if (lacks_wanted()) {
+    DryRunWork others(for_wanted);
+    std::vector<std::string> in_turn{found.policy};
+    in_turn.insert(in_turn.end(), kLastResorts.begin(), kLastResorts.end());
+    for (const std::string& name : in_turn) {
+      if (name == tried) continue;
+      options.policy = name;
+      if (proves(*real.budget, others.left() / 3 * 2, others)) break;
+    }
+    work.add(others);
   }
   found.is_least = !work.stopped();
-  if (found.is_least || !real.budget || *real.budget < need.largest_operator) return found;
-  std::vector<std::string> in_turn{found.policy};
-  in_turn.insert(in_turn.end(), kLastResorts.begin(), kLastResorts.end());
-  for (const std::string& name : in_turn) {
-    if (*real.budget >= found.budget) break;
-    options.policy = name;
-    ++found.probes;
-    if (const auto result = try_at(*real.budget, for_wanted)) {
-      found.budget = *real.budget;
-      found.policy = name;
-      found.categories = result->live;
-    }
-  }
-  work.add(for_wanted);
   return found;
 }
 

@@ -99,8 +99,8 @@ UnmanagedNeed measure_unmanaged(const SessionOptions& options, const Program& pr
 // limit, a step with small tiers would be almost all recomputation just above the feasible
 // minimum. The result is at most the unmanaged peak, which suffices for sessions that know it
 // (SessionOptions::unmanaged_peak). It is exact with ample tiers, else within 1/4096 of the
-// peak. If the work is spent first, it is the smallest budget known to suffice (see is_least);
-// then the budget in `options`, if set and smaller, is tried too.
+// peak. If the work is spent first, or too much of it on one budget, it is the smallest budget
+// known to suffice (see is_least); the budget in `options`, if set and smaller, is tried too.
 //
 // `work`, here and below: the limit, to which the work done is added. Null: the program's.
 inline constexpr int64_t kMaxRecomputations = 16;

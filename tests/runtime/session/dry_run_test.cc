@@ -381,6 +381,45 @@ TEST(DryRun, SaysThatItStopped) {
   EXPECT_EQ(known->rounds, kTrialRounds);
 }
 
+// The proof at the first budget takes more than all of the work; with a little more memory,
+// proofs are cheap.
+TEST(DryRun, AProofThatTakesTooLongLeavesWorkForBudgetsThatAreProvenQuickly) {
+  const Program program = chain(40);
+  SessionOptions options = on("sim:host");
+  options.host_limit = Bytes(0);
+  const UnmanagedNeed need = measure_unmanaged(options, program);
+  const MinimumBudget least = find_minimum_budget(options, program, need);
+  ASSERT_TRUE(least.is_least);
+  ASSERT_LT(4 * least.budget, need.peak);
+  const auto find_with_little = [&] {
+    DryRunWork little(9'000'000);
+    const MinimumBudget found = find_minimum_budget(options, program, need, &little);
+    EXPECT_TRUE(little.stopped());
+    EXPECT_FALSE(found.is_least);
+    EXPECT_LE(little.done(), little.max() + little.max() / 8);
+    return found;
+  };
+  const MinimumBudget found = find_with_little();
+  EXPECT_LE(found.budget, 2 * least.budget);
+  EXPECT_GT(found.categories.total(), Bytes(0));
+  EXPECT_LE(found.categories.total(), found.budget);
+  options.policy = found.policy;
+  options.residency.learn_costs = false;
+  options.budget = found.budget;
+  Session session(options);
+  for (const auto& step : program()) {
+    for (int round = 0; round < kTrialRounds; ++round) ASSERT_NO_THROW(session.step(step));
+  }
+  // A run in the budget that the dry run names is not refused, nor with more.
+  for (const double more : {0.0, 0.01, 2.0}) {
+    options.budget = align_up(found.budget + share_of(found.budget, more));
+    EXPECT_LE(find_with_little().budget, *options.budget) << more;
+  }
+  // If it is refused, it is told what suffices.
+  options.budget = align_down(share_of(least.budget, 0.9));
+  EXPECT_LE(find_with_little().budget, 4 * least.budget);
+}
+
 TEST(DryRun, PredictsASettledStep) {
   const Program program = chain(40);
   SessionOptions options = on("sim:host");
