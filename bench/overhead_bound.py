@@ -65,7 +65,7 @@ def measure(build, name, savings, no_tier):
             plan = run.get("plan", {})
             point |= {"budget_bytes": run["budget_bytes"], "tide_ms": run["steps"][-1]["ms"],
                       "tide_overhead": run["steps"][-1]["ms"] / free_ms - 1}
-            if "bound_ms" in plan:
+            if "bound_ms" in plan and "ms" in plan:
                 point |= {key: plan[key] for key in (
                     "ample_ms", "ms", "bound_ms", "any_order_bound_ms", "reordered")}
                 point["bound_overhead"] = plan["bound_ms"] / free_ms - 1

@@ -255,6 +255,31 @@ std::optional<Bytes> least_of_any_plan(const RunReport& report,
   return std::nullopt;
 }
 
+// Of a step by the plan, beside the step without a limit, and what no plan takes less than.
+std::string time_line(const PlanSummary::Followed& plan) {
+  if (!plan.releases) return "releases nothing, so a step takes no longer than without a limit";
+  const auto above = [&](Nanos time) {
+    return 100 *
+           (static_cast<double>(time.count()) / static_cast<double>(plan.ample_time.count()) -
+            1);
+  };
+  const std::string step = "over the step without a limit, as modelled; ";
+  const std::string text =
+      plan.is_partial
+          ? "how far " + step + "is not known, as it leaves some releases to the policy; "
+          : fmt::format("{:.1f} % {}", above(plan.time), step);
+  if (plan.time_bound == Nanos(0)) return text + "the run ended before a bound was known";
+  // Rounded down, as they are bounds.
+  const auto at_least = [&](Nanos time) { return std::floor(10 * above(time)) / 10; };
+  const double in_order = at_least(plan.time_bound), any = at_least(plan.any_order_bound);
+  if (in_order <= 0) return text + "no bound above that step is known";
+  if (any <= 0)
+    return text + fmt::format("no plan in this order can be below {:.1f} %", in_order);
+  const std::string other =
+      in_order > any ? fmt::format(", none in this order below {:.1f} %", in_order) : "";
+  return text + fmt::format("no plan can be below {:.1f} %", any) + other;
+}
+
 }  // namespace
 
 void add_decisions(nlohmann::ordered_json& json, const StepStats& s) {
@@ -338,9 +363,9 @@ std::string to_json(const RunReport& report) {
       plan["reordered"] = followed->reordered;
       plan["releases"] = followed->releases;
       plan["seconds"] = followed->seconds;
-      if (followed->ample_time > Nanos(0) && followed->time > Nanos(0)) {
+      if (followed->ample_time > Nanos(0)) {
         plan["ample_ms"] = to_ms(followed->ample_time);
-        plan["ms"] = to_ms(followed->time);
+        if (!followed->is_partial) plan["ms"] = to_ms(followed->time);
       }
       if (followed->time_bound > Nanos(0)) {
         plan["bound_ms"] = to_ms(followed->time_bound);
@@ -450,24 +475,8 @@ std::string result_table(const RunReport& report) {
     if (plan.releases && least) {
       text += fmt::format("              no plan fits in less than {}\n", format_bytes(*least));
     }
-    if (plan.ample_time > Nanos(0) && plan.time > Nanos(0)) {
-      const auto above = [&](Nanos time) {
-        return 100 * (static_cast<double>(time.count()) /
-                          static_cast<double>(plan.ample_time.count()) -
-                      1);
-      };
-      text += fmt::format("              {:.1f} % over the step without a limit, as modelled",
-                          above(plan.time));
-      // Rounded down, as they are bounds. That nothing takes less than no time goes unsaid, and
-      // so do bounds that have not been computed, which are 0.
-      const auto at_least = [&](Nanos time) { return std::floor(10 * above(time)) / 10; };
-      const double bound = at_least(plan.time_bound), any = at_least(plan.any_order_bound);
-      if (any > 0) text += fmt::format("; no plan can be below {:.1f} %", any);
-      if (bound > std::max(any, 0.0)) {
-        text += any > 0 ? ", none in this order below" : "; no plan in this order can be below";
-        text += fmt::format(" {:.1f} %", bound);
-      }
-      text += "\n";
+    if (!plan.releases || plan.ample_time > Nanos(0)) {
+      text += "              " + time_line(plan) + "\n";
     }
   }
   if (report.evaluation.accuracy) {

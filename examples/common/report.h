@@ -32,11 +32,12 @@ struct PlanSummary {
     Bytes peak{0};   // of a whole step, including persistent storages
     Bytes bound{0};  // where it releases nothing: a lower bound over all orders and layouts
     bool reordered = false;
-    bool releases = false;  // evicts, or offloads and fetches
-    double seconds = 0;     // to plan
-    // Expected step times: in ample space, by the plan, and the bounds for its order and for
-    // any. 0: not computed, because the plan releases nothing or leaves a part of the releases
-    // to the policy; a bound also if the run ended before it was known.
+    bool releases = false;    // evicts, or offloads and fetches
+    bool is_partial = false;  // leaves a part of the releases to the policy
+    double seconds = 0;       // to plan
+    // Expected step times: in ample space, by the plan without what it leaves to the policy,
+    // and the bounds for its order and for any. 0: not computed, because the plan releases
+    // nothing; a bound also if the run ended before it was known.
     Nanos ample_time{0}, time{0}, time_bound{0}, any_order_bound{0};
     // Hashes of its inputs (step, costs, limits, work), and of the schedule.
     uint64_t made_from = 0, schedule = 0;

@@ -306,17 +306,17 @@ PlanSummary plan_summary(Session& session) {
     const Schedule& schedule = bound->schedule;
     const Bytes apart =
         schedule.residents_apart ? session.residency().storages().bytes_in_use() : Bytes(0);
-    const bool bounded = schedule.shortfall == Bytes(0);
     summary.followed = {.operators = bound->trace.ops.size(),
                         .peak = apart + schedule.peak,
                         .bound = apart + schedule.peak_bound,
                         .reordered = !in_program_order(schedule),
                         .releases = releases(schedule),
+                        .is_partial = schedule.shortfall > Bytes(0),
                         .seconds = bound->seconds,
-                        .ample_time = bounded ? schedule.ample_time : Nanos(0),
-                        .time = schedule.time,
-                        .time_bound = bounded ? schedule.time_bound : Nanos(0),
-                        .any_order_bound = bounded ? schedule.any_order_bound : Nanos(0),
+                        .ample_time = schedule.ample_time,
+                        .time = bound->time,
+                        .time_bound = schedule.time_bound,
+                        .any_order_bound = schedule.any_order_bound,
                         .made_from = bound->made_from,
                         .schedule = fingerprint(schedule)};
   }

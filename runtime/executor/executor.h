@@ -41,6 +41,8 @@ struct BoundSchedule {
   InitialStorages initial;  // of the last recorded step
   double seconds = 0;       // spent making it
   uint64_t made_from = 0;   // fingerprint() of the step and the limits
+  // Of a step by it, as expected here: a given schedule's own time is that of other costs.
+  Nanos time{0};
 };
 
 class Executor {

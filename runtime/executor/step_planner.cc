@@ -14,6 +14,7 @@
 #include "runtime/planner/bounds/time_bound.h"
 #include "runtime/planner/recorded_schedule.h"
 #include "runtime/planner/reordered_trace.h"
+#include "runtime/planner/schedule_layout.h"
 #include "runtime/schedule/fingerprint.h"
 #include "runtime/schedule/schedule_validator.h"
 #include "runtime/schedule/simulate.h"
@@ -368,6 +369,28 @@ void StepPlanner::check(Produced& produced, const StepTrace& trace, const PlanLi
                      wrong.front();
 }
 
+// Whether its time is compared with that in ample space and with bounds. A schedule that
+// releases nothing takes no longer.
+bool StepPlanner::is_compared(const Schedule& schedule, Producer producer) {
+  return producer == Producer::kReleases || releases(schedule);
+}
+
+// A policy's own step states no time, a given schedule that of other costs and another budget.
+void StepPlanner::state_times(Produced& produced, const Request& step, Producer producer) {
+  Schedule& schedule = *produced.schedule;
+  if (producer == Producer::kGiven)
+    schedule.ample_time = schedule.time_bound = schedule.any_order_bound = Nanos(0);
+  produced.time = schedule.time;
+  if (!is_compared(schedule, producer)) return;
+  schedule.ample_time = planner::ample_time(step.trace, step.fastest);
+  if (producer == Producer::kReleases) return;
+  const ScheduleCost cost = simulate(step.trace, step.limits, schedule);
+  produced.time = cost.time + planner::time_between_steps(schedule, step.limits);
+  if (producer == Producer::kGiven) return;
+  schedule.time = produced.time;
+  schedule.recomputed = cost.recomputed;
+}
+
 // The memory that the program's schedule may use.
 PlanLimits StepPlanner::limits_of(const Program& program) const {
   PlanLimits allowed = limits();
@@ -392,9 +415,7 @@ void StepPlanner::start(Program& program, int64_t work, Produce produce) {
         produced.seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         produced.made_from = fingerprint(step.trace, step.limits, step.foreign, step.work);
-        if (produced.schedule && by == Producer::kReleases) {
-          produced.schedule->ample_time = planner::ample_time(step.trace, step.fastest);
-        }
+        if (produced.schedule) state_times(produced, step, by);
         if (produced.schedule && before_use) {
           before_use(simulate(step.trace, step.limits, *produced.schedule).tier_peak, stop);
         }
@@ -491,7 +512,7 @@ void StepPlanner::adopt(Program& program, Produced produced) {
   }
   program.schedule = std::make_shared<BoundSchedule>(
       BoundSchedule{std::move(produced.trace), std::move(schedule), program.initial,
-                    produced.seconds, produced.made_from});
+                    produced.seconds, produced.made_from, produced.time});
   program.worth_searching = std::move(produced.worth_searching);
   program.steps = program.failures = 0;
   program.least = Nanos(0);
@@ -558,8 +579,7 @@ void StepPlanner::produce_bounds(Program& program) {
   if (!options_.time_bound || !program.settled || program.bounded || producing_.valid()) return;
   program.bounded = true;
   const std::shared_ptr<BoundSchedule> bound = program.schedule;
-  const bool searched = program.producer == Producer::kReleases;
-  if (!searched || !bound || bound->schedule.shortfall > Bytes(0)) return;
+  if (!bound || !is_compared(bound->schedule, program.producer)) return;
   start(program, 0, [this, bound](const Request& step) {
     Produced produced;
     produced.bounds = planner::bound_time(bound->schedule, bound->trace, step.fastest, &stop_);

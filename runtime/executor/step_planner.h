@@ -58,9 +58,9 @@ struct PlanOptions {
   // The maximum work of a search, in simulated calls; longer steps justify more. 0: the only
   // limit is planner::kThorough.
   int64_t effort = 0;
-  // Computes lower bounds for the time of a schedule that the searches found
-  // (Schedule::time_bound), which takes seconds to minutes: in the background after the
-  // searches, else in compute_bounds(), as steps do not wait for bounds.
+  // Computes lower bounds for the time of a schedule that releases (Schedule::time_bound),
+  // whoever made it, which takes seconds to minutes: in the background after the searches, else
+  // in compute_bounds(), as steps do not wait for bounds.
   bool time_bound = false;
   // Off: a step that releases nothing under the policy is not planned.
   bool where_it_fits = true;
@@ -150,6 +150,7 @@ class StepPlanner final : public StorageListener {
     std::string why_not{};
     int64_t work = 0;        // in simulated calls
     double seconds = 0;      // spent making it
+    Nanos time{0};           // of a step by it, as expected
     uint64_t made_from = 0;  // fingerprint() of the step and the limits
   };
   // All inputs of a producer, except earlier results.
@@ -200,6 +201,8 @@ class StepPlanner final : public StorageListener {
   void produce_bounds(Program& program);
   static void check(Produced& produced, const StepTrace& trace, const PlanLimits& limits,
                     Producer producer);
+  static bool is_compared(const Schedule& schedule, Producer producer);
+  static void state_times(Produced& produced, const Request& step, Producer producer);
   PlanLimits limits_of(const Program& program) const;
   // `work`: the maximum work.
   void start(Program& program, int64_t work, Produce produce);

@@ -100,7 +100,7 @@ TEST(Report, TablesSayTheNumbers) {
               ::testing::HasSubstr("saved       2.0 KiB of the arena (50.0 %)"));
 }
 
-TEST(Report, ABoundThatSaysNothingIsLeftOut) {
+TEST(Report, APlanIsComparedWithItsBounds) {
   RunReport report = sample();
   PlanSummary plan;
   plan.followed.emplace();
@@ -123,7 +123,30 @@ TEST(Report, ABoundThatSaysNothingIsLeftOut) {
   report.plan->followed->any_order_bound = Nanos(0);
   report.plan->followed->time_bound = Nanos(100'040);
   EXPECT_THAT(result_table(report),
-              ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled\n"));
+              ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled; "
+                                   "no bound above that step is known\n"));
+}
+
+// The policy's releases take time that is not modelled; bounds hold all the same.
+TEST(Report, APlanThatLeavesReleasesToThePolicyHasBounds) {
+  RunReport report = sample();
+  PlanSummary::Followed& plan = report.plan.emplace().followed.emplace();
+  plan.releases = plan.is_partial = true;
+  plan.ample_time = Nanos(100'000);
+  plan.time = Nanos(101'000);
+  plan.time_bound = plan.any_order_bound = Nanos(103'490);
+  EXPECT_THAT(result_table(report),
+              ::testing::HasSubstr("is not known, as it leaves some releases to the policy; "
+                                   "no plan can be below 3.4 %\n"));
+  const Json json = Json::parse(to_json(report)).at("plan");
+  EXPECT_FALSE(json.contains("ms"));
+  EXPECT_DOUBLE_EQ(json.at("bound_ms").get<double>(), 0.10349);
+}
+
+TEST(Report, APlanWithoutReleasesTakesNoLonger) {
+  RunReport report = sample();
+  report.plan.emplace().followed.emplace();
+  EXPECT_THAT(result_table(report), ::testing::HasSubstr("so a step takes no longer"));
 }
 
 TEST(Report, WhatAPlanCostsIsSaidWithoutBounds) {
@@ -135,7 +158,8 @@ TEST(Report, WhatAPlanCostsIsSaidWithoutBounds) {
   EXPECT_FALSE(Json::parse(to_json(report)).at("plan").contains("ample_ms"));
   plan.ample_time = Nanos(100'000);
   EXPECT_THAT(result_table(report),
-              ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled\n"));
+              ::testing::HasSubstr("  12.3 % over the step without a limit, as modelled; "
+                                   "the run ended before a bound was known\n"));
   const Json json = Json::parse(to_json(report)).at("plan");
   EXPECT_DOUBLE_EQ(json.at("ample_ms").get<double>(), 0.1);
   EXPECT_DOUBLE_EQ(json.at("ms").get<double>(), 0.11234);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "runtime/executor/step_planner.h"
@@ -78,6 +79,38 @@ TEST(ReleasingPlans, DoWhatTheRecordedStepDidWithinThePlansPeak) {
     EXPECT_EQ(steps.back().peak_reserved, plan->schedule.peak);
     EXPECT_LE(plan->schedule.peak, units(arena));
     EXPECT_EQ(training.finish(), ample(8));
+  }
+}
+
+// What such a plan costs is known, and what no plan takes less than; so it is of a given plan,
+// whose own bounds are those of another budget.
+TEST(ReleasingPlans, AreComparedWithBounds) {
+  Schedule recorded;
+  for (const bool is_given : {false, true}) {
+    Training training({.arena = kTight, .host = 64, .learn_costs = false});
+    PlanOptions options = quiet();
+    options.time_bound = true;
+    if (is_given) {
+      options.producer = [given = recorded](const auto&, const auto&, const auto&) mutable {
+        given.ample_time = given.any_order_bound = given.time_bound = 1000 * given.time;
+        return std::optional<Schedule>(given);
+      };
+    }
+    training.session().plan_steps(options);
+    for (int i = 0; i < 9; ++i) training.step();
+    const BoundSchedule* plan = training.session().planner()->current();
+    ASSERT_TRUE(plan && releases(plan->schedule));
+    const Schedule& schedule = plan->schedule;
+    EXPECT_GT(schedule.time, Nanos(0));
+    EXPECT_EQ(plan->time, schedule.time);
+    EXPECT_GT(schedule.ample_time, Nanos(0));
+    EXPECT_LT(schedule.ample_time, schedule.time);
+    EXPECT_EQ(schedule.time_bound, Nanos(0)) << "no step waits for it";
+    training.session().planner()->compute_bounds();
+    EXPECT_GE(schedule.time_bound, schedule.any_order_bound);
+    EXPECT_GT(schedule.any_order_bound, Nanos(0));
+    EXPECT_LE(schedule.time_bound, schedule.time);
+    recorded = schedule;
   }
 }
 
