@@ -18,8 +18,10 @@
 #include "runtime/planner/papers/remat/remat_methods.h"
 #include "runtime/planner/papers/remat/run_sequence.h"
 #include "runtime/planner/papers/remat/step_by_method.h"
+#include "runtime/planner/pipeline/pipeline.h"
 #include "runtime/planner/remat/problem_from_step.h"
 #include "runtime/planner/remat/remat_planner.h"
+#include "runtime/planner/schedule_layout.h"
 #include "runtime/schedule/schedule_json.h"
 #include "runtime/schedule/simulate.h"
 
@@ -141,6 +143,24 @@ int plan_by(const RematMethod& method, const RematRequest& request, const Proble
   return kOutOfMemory;
 }
 
+// Rows with what no schedule in that space takes less than that copies nothing: in the order of
+// this one, and in any. Also noted in the schedule. `base`: milliseconds.
+void print_bounds(const StepTrace& trace, PlanLimits space, double base,
+                  tidemark::Schedule& schedule) {
+  space.tier_space = Bytes(0);
+  const auto bounds = planner::bound_time(schedule, trace, space);
+  if (!bounds) return;
+  bounds->write_to(schedule);
+  const auto row = [&](const char* what, Nanos time) {
+    print_out("{:>18} {:>14.6f} {:>10.6f}\n", what, to_ms(time), to_ms(time) / base);
+  };
+  row("none in this order", bounds->least);
+  row("none at all", bounds->any_order);
+  print_out(
+      "none: no schedule that copies nothing takes less, uploads included, whatever it "
+      "computes again\n");
+}
+
 const RematMethod& method_named(const std::string& name) {
   const RematMethod* const method = planner::remat::find_remat_method(name);
   if (method != nullptr) return *method;
@@ -235,22 +255,24 @@ int plan_step_rematerialization(const StepTrace& trace, const StepRematRequest& 
     print_least_budget(least);
     return undecided ? kFailed : kOutOfMemory;
   }
-  const ScheduleCost cost = simulate(trace, request.space, *made.schedule);
-  const auto in_ms = [](Nanos time) { return static_cast<double>(time.count()) * 1e-6; };
-  const double base = in_ms(total_cost(trace));
+  tidemark::Schedule schedule = *made.schedule;
+  const ScheduleCost cost = simulate(trace, request.space, schedule);
+  schedule.time = cost.time + planner::time_between_steps(schedule, request.space);
+  const double base = to_ms(total_cost(trace));
   print_out("{:>18} {:>14} {:>10} {:>16} {:>16}\n", "", "time, ms", "ratio", "peak in bytes",
             "margin in bytes");
   print_out("{:>18} {:>14.6f} {:>10.6f} {:>16} {:>16}\n", "planned", made.result.schedule.time,
             made.result.schedule.time / base, made.result.schedule.peak, made.margin.count());
-  print_out("{:>18} {:>14.6f} {:>10.6f} {:>16}\n", "simulated", in_ms(cost.time),
-            in_ms(cost.time) / base, made.schedule->peak.count());
+  print_out("{:>18} {:>14.6f} {:>10.6f} {:>16}\n", "simulated", to_ms(cost.time),
+            to_ms(cost.time) / base, schedule.peak.count());
+  print_bounds(trace, request.space, base, schedule);
   print_out("ratio: to {:.6f} ms of operators, each once, without uploads, copies or moves\n",
             base);
   print_out(
       "{:.6f} ms computed again, {:.6f} ms waiting for uploads and copies, {:.6f} ms moving\n",
-      in_ms(cost.recomputed), in_ms(cost.waited),
-      in_ms(request.space.move_time(made.schedule->moved)));
-  if (!request.output.empty()) write_output(request.output, to_json(trace, *made.schedule));
+      to_ms(cost.recomputed), to_ms(cost.waited),
+      to_ms(request.space.move_time(schedule.moved)));
+  if (!request.output.empty()) write_output(request.output, to_json(trace, schedule));
   return kDone;
 }
 

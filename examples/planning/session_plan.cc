@@ -61,7 +61,8 @@ int plan_step_as_session(const StepTrace& step, const SessionPlanRequest& reques
               format_bytes(schedule.shortfall));
   }
   if (!bounds) {
-    print_out("{:<24} {:>14.6f}\n", "time of a step, ms", to_ms(schedule.time));
+    print_out("{:<24} {:>14.6f}; no bound, as an operator alone needs more than the budget\n",
+              "time of a step, ms", to_ms(schedule.time));
   } else {
     print_out("{:<24} {:>14} {:>12}\n", "time of a step", "ms", "longer by");
     print_time("without a limit", bounds->ample, bounds->ample);

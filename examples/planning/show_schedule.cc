@@ -124,6 +124,23 @@ void print_peak(const SavedSchedule& saved, Bytes room) {
   }
 }
 
+void print_bound(const std::string& name, const Schedule& s) {
+  if (s.time_bound > Nanos(0)) {
+    print_out(
+        "bound         {:.3f} ms for this order, {:.3f} ms for any, in the budget that it was "
+        "planned for; {:.3f} ms without a limit\n",
+        to_ms(s.time_bound), to_ms(s.any_order_bound), to_ms(s.ample_time));
+  } else if (releases(s)) {
+    print_out(
+        "bound         none known; plan_graph {} --budget SIZE, with or without --tier, "
+        "computes one\n",
+        name);
+  } else {
+    print_out(
+        "bound         nothing is released: a step takes no longer than without a limit\n");
+  }
+}
+
 void print_releases(const SavedSchedule& saved) {
   const std::vector<Release> found = releases_of(saved);
   if (found.empty()) return;
@@ -162,13 +179,8 @@ int print_schedule(const std::string& name, const SavedSchedule& saved, PlanLimi
   if (s.time > Nanos(0)) {
     print_out("time          {:.3f} ms expected, {:.3f} ms of it recomputing\n", to_ms(s.time),
               to_ms(s.recomputed));
-    if (s.time_bound > Nanos(0)) {
-      print_out(
-          "bound         {:.3f} ms for this order, {:.3f} ms for any; {:.3f} ms without a "
-          "limit\n",
-          to_ms(s.time_bound), to_ms(s.any_order_bound), to_ms(s.ample_time));
-    }
   }
+  print_bound(name, s);
   if (wrong.empty()) {
     PlanLimits beside = limits;  // residents have no blocks for the simulator to count
     beside.space = room - residents;

@@ -378,7 +378,7 @@ TEST_F(PlanGraphTest, SavesAScheduleAndShowsIt) {
   EXPECT_EQ(shown.code, 0) << shown.said;
   for (const char* line :
        {"192 operators", "placed, by ", "order ", " in place), 3 uploads, 2 reads, ",
-        "with residents", "ms expected", "simulated "}) {
+        "with residents", "ms expected", "simulated ", "bound         nothing is released"}) {
     EXPECT_THAT(shown.said, HasSubstr(line));
   }
   EXPECT_THAT(read("s.svg"), HasSubstr("conv1: conv2d"));
@@ -504,7 +504,7 @@ TEST_F(PlanGraphTest, WritesProblemsWithoutAPartOfTheModel) {
   const Counts plain = count("");
   EXPECT_GT(plain.workspace, 0);
   const Counts variants = count(" --same-bit-variants");
-  EXPECT_EQ(variants.variants - plain.variants, 1) << "max pooling's gradient";
+  EXPECT_EQ(variants.variants - plain.variants, 9) << "gradients of ReLU and of max pooling";
   EXPECT_EQ(variants.workspace, plain.workspace);
   EXPECT_EQ(variants.in_place, plain.in_place);
   EXPECT_GT(count(" --in-place").in_place, plain.in_place);
@@ -567,8 +567,19 @@ TEST_F(PlanGraphTest, PlansRematerialisationOfAStepForSessions) {
                            file("schedule.json"));
   ASSERT_EQ(made.code, 0) << made.said;
   EXPECT_THAT(made.said, HasSubstr("computed again"));
+  for (const char* line : {"none in this order", "none at all"}) {
+    EXPECT_THAT(made.said, ContainsRegex(std::string("\n *") + line + " +[0-9.]+ +1.[0-9]+\n"));
+  }
+  nlohmann::json saved = nlohmann::json::parse(read("schedule.json"));
+  EXPECT_GT(saved.at("any_order_bound_ns"), 0);
+  EXPECT_LE(saved.at("any_order_bound_ns"), saved.at("time_bound_ns"));
+  EXPECT_LE(saved.at("time_bound_ns"), saved.at("time_ns"));
   const Outcome shown = run("--show " + file("schedule.json") + " --budget " + budget);
   EXPECT_EQ(shown.code, 0) << shown.said;
+  EXPECT_THAT(shown.said, ContainsRegex("\nbound +[0-9.]+ ms for this order, "));
+  saved.erase("time_bound_ns");
+  EXPECT_THAT(run("--show " + write("unbounded.json", saved.dump())).said,
+              HasSubstr("\nbound         none known; plan_graph "));
   EXPECT_THAT(shown.said, HasSubstr("of them again"));
   const std::string waiting = " waiting for uploads and copies";
   EXPECT_THAT(made.said, HasSubstr(" ms" + waiting));
