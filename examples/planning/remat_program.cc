@@ -110,6 +110,10 @@ void print_result(const Problem& problem, const RematResult& result) {
   const std::string unit = unit_of(problem);
   print_program(result);
   if (!result.found()) return;
+  if (result.own_bound <= 0) {
+    print_out(
+        "the method has no bound of its own; --method default bounds any schedule's time\n");
+  }
   print_unneeded(problem, result.schedule);
   print_out("{:>14} {:>10} {:>10} {:>14} {:>9} {:>16}\n", "time" + unit, "ratio", "peak",
             "own bound", "seconds", "peak in bytes");

@@ -448,6 +448,7 @@ TEST_F(PlanGraphTest, PlansRematerialisationByPublishedMethods) {
   const Outcome fits = plan_toy("--budget 40 --method chen-budget", "c.json");
   EXPECT_EQ(fits.code, 0) << fits.said;
   EXPECT_THAT(fits.said, HasSubstr("7.000000"));
+  EXPECT_THAT(fits.said, HasSubstr("has no bound of its own"));
   EXPECT_THAT(read("c.json"), HasSubstr("compute"));
   // Gist takes no budget: its schedule is written, and the exit code says that it does not fit.
   const Outcome over = plan_toy("--budget 40 --method gist", "g.json");
