@@ -6,8 +6,9 @@
 // the last element are 0.
 //
 // Backward reads the signs, an element's bit instead of its 2 or 4 bytes, so y may be freed
-// once its other readers have run. Variants of it read y or x, to the same bits: larger, but a
-// schedule may have one of them anyway.
+// once its other readers have run. Variants of it read y or x, to the same bits (but a
+// signalling NaN in a bfloat16 g, which no computation makes, may come out quiet): larger, but
+// a schedule may have one of them anyway.
 //
 // Source: Jain et al., Gist, 2018 (Binarize).
 #pragma once

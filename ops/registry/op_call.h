@@ -14,7 +14,8 @@ namespace tidemark {
 struct Prepared;
 class Session;
 
-// A tensor as a call read or wrote it. No user of the storage, whose bytes may be gone.
+// A tensor as a call read or wrote it. A reference to the storage, not a use: its bytes may be
+// gone.
 struct Operand {
   IntrusivePtr<Storage> storage;
   uint32_t version = 0;

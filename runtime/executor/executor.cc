@@ -271,8 +271,8 @@ std::string Executor::unexpected(const Recipe& call) const {
          difference(trace_, *op, call, residency_.view().costs());
 }
 
-// What the schedule runs in the call's place; null: the call itself. Leaves the schedule if the
-// call does not have that variant now.
+// What the schedule runs instead of the call; null: the call itself. Leaves the schedule if the
+// call does not have that variant now, as it depends on the recipes that are kept.
 IntrusivePtr<Recipe> Executor::variant_of(const Recipe& call, uint32_t op) {
   if (variants_[op] == 0) return {};
   const StepTrace::Variant& planned = trace_.ops[op].variants[variants_[op] - 1];
@@ -291,8 +291,8 @@ IntrusivePtr<Recipe> Executor::variant_of(const Recipe& call, uint32_t op) {
       return std::move(other);
     }
   }
-  leave("[" + std::string(call.label()) + "] cannot run as [" + std::string(planned.name) +
-        "] now");
+  leave_for_memory("[" + std::string(call.label()) + "] cannot run as [" +
+                   std::string(planned.name) + "] now");
   return {};
 }
 
@@ -312,10 +312,11 @@ void Executor::call(const IntrusivePtr<Recipe>& call) {
     residency_.execute(call);
   } else if (is_next(op) && ready(schedule_.code[next_])) {
     const Instruction& instruction = schedule_.code[next_++];
-    if (instruction.in_place()) let_go(instruction.overwrites);
+    if (instruction.in_place()) hold_instead_of_claim(instruction.overwrites);
     const BlockPlacement placement = placement_of(instruction);
-    if (!residency_.execute(call, placement, variant.get()))
-      leave_for_memory("a planned offset was not free");
+    const bool kept = residency_.execute(call, placement, variant.get());
+    if (instruction.in_place()) let_go(instruction.overwrites);
+    if (!kept) leave_for_memory("a planned offset was not free");
     advance();
   } else {
     Call deferred{call, std::move(variant), {}};
@@ -418,8 +419,9 @@ bool Executor::ready(const Instruction& instruction) const {
 // Returns false if the instruction could not be applied.
 bool Executor::apply(const Instruction& instruction) {
   if (is_program_op(instruction)) {
-    if (instruction.in_place()) let_go(instruction.overwrites);
+    if (instruction.in_place()) hold_instead_of_claim(instruction.overwrites);
     launch(deferred_[instruction.subject], placement_of(instruction));
+    if (instruction.in_place()) let_go(instruction.overwrites);
     return true;
   }
   if (instruction.what == Do::kRun) return run_again(instruction);
@@ -441,7 +443,8 @@ bool Executor::apply(const Instruction& instruction) {
     case Do::kCopyIn: return residency_.space().copy_in(*storage, place_of(instruction));
     case Do::kDropCopy: {
       const bool done = residency_.transfers().drop_copy(*storage, Reason::kPlan);
-      if (done && released_[instruction.subject]) let_go(instruction.subject);
+      if (done && released_[instruction.subject] && !storage->resident())
+        let_go(instruction.subject);
       return done;
     }
     case Do::kMove: return residency_.space().move(*storage, *place_of(instruction));
@@ -577,6 +580,18 @@ void Executor::let_go(uint32_t number) {
     residency_.rematerialiser().unclaim(*storage);
   if (const auto storage = std::exchange(kept_[number], {}))
     residency_.rematerialiser().release_hold(*storage);
+}
+
+// Before an operator overwrites the storage, which may be claimed by nobody else then. Until it
+// has run, the storage stays.
+void Executor::hold_instead_of_claim(uint32_t number) {
+  const auto storage = std::exchange(claimed_[number], {});
+  if (!storage) return;
+  if (!kept_[number]) {
+    residency_.rematerialiser().hold(*storage);
+    kept_[number] = storage;
+  }
+  residency_.rematerialiser().unclaim(*storage);
 }
 
 void Executor::stop_following() {

@@ -87,7 +87,7 @@ class Executor {
   };
   struct Call {
     IntrusivePtr<Recipe> call;
-    IntrusivePtr<Recipe> variant;  // runs in its place; null: the call itself
+    IntrusivePtr<Recipe> variant;  // runs instead; null: the call itself
     std::vector<IntrusivePtr<Storage>> outputs;
   };
   struct Deferred {
@@ -119,6 +119,7 @@ class Executor {
   void free(uint32_t storage);
   void keep_for_later_runs(uint32_t storage);
   void let_go(uint32_t storage);
+  void hold_instead_of_claim(uint32_t storage);
   void stop_following();
   void defer(uint32_t op, Deferred deferred);
   void release_held(Deferred& deferred);

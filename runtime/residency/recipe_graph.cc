@@ -30,6 +30,7 @@ bool RecipeGraph::runnable(const Storage& storage) const {
       if (source.managed.version - source.managed.unwritten != input.version) return false;
       if (source.managed.available()) continue;
       if (!source.managed.recipe) return false;  // also if it had one earlier in this epoch
+      if (source.residence() == Residence::kEmpty) return false;  // its call is deferred
       if (source.managed.mark == walk || source.managed.runnable_at == epoch_) continue;
       source.managed.mark = walk;
       pending.push_back(&source);

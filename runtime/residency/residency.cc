@@ -168,13 +168,14 @@ void Residency::cancel(const Recipe& call) {
     changes_.drop_recipe(*storage);
     storage->managed.lose();
   }
+  graph_.lost_source();
 }
 
 void Residency::cancel_upload(Storage& storage) {
   if (storage.residence() == Residence::kEmpty) storage.managed.lose();
 }
 
-// `implementation`: the call or one of its variants. The outputs' recipe is the call.
+// Runs the call, or one of its variants. The recipe of the outputs is the call.
 bool Residency::run(const IntrusivePtr<Recipe>& call, Recipe& implementation, Run kind,
                     const BlockPlacement& placement) {
   context_.effort.stop_here();

@@ -48,7 +48,7 @@ class Residency final : public StorageOwner {
   // Runs a call. Keeps `call` as its outputs' recipe if the call can be run again. Throws
   // OutOfMemory, DeviceError; then outputs are still kEmpty and inputs are unchanged. False if
   // a block does not lie where the placement says. REQUIRES: outputs are kEmpty.
-  // `implementation`: one of the call's variants that runs in its place; null: none.
+  // `implementation`: one of the call's variants, which runs instead; null: the call itself.
   bool execute(const IntrusivePtr<Recipe>& call, const BlockPlacement& placement = {},
                Recipe* implementation = nullptr);
 

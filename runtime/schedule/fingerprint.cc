@@ -22,7 +22,12 @@ uint64_t fingerprint(const StepTrace& trace, const PlanLimits& limits,
   hash.add(signature_of(trace));
   for (const StepTrace::Op& op : trace.ops) {
     add(hash, op.cost);
-    for (const StepTrace::Variant& variant : op.variants) add(hash, variant.cost);
+    for (const StepTrace::Variant& variant : op.variants) {
+      hash.add(variant.signature);
+      add(hash, variant.workspace);
+      add(hash, variant.cost);
+      for (const StepTrace::Input& input : variant.inputs) hash.add(input.storage);
+    }
   }
   add(hash, limits.space);
   add(hash, limits.tier_space);

@@ -70,7 +70,7 @@ struct Schedule {
     // For kRun, not again: the input, one of the operator's `may_overwrite`, whose space the
     // first output takes. kScratch: none.
     uint32_t overwrites = kScratch;
-    // For kRun, not again: what runs in place of the call, its variants[variant - 1]; 0: the
+    // For kRun, not again: what runs instead of the call, its variants[variant - 1]; 0: the
     // call itself.
     uint32_t variant = 0;
     bool in_place() const { return overwrites != kScratch; }

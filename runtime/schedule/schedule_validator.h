@@ -30,7 +30,8 @@ namespace tidemark {
 //   that it read in the trace. Operators before a read in the program come before the read in
 //   the code; operators after it come after.
 // - Variants: a call's first run may be one of its variants, which then counts as what the
-//   operator reads, wherever this list speaks of that.
+//   operator reads, wherever this list speaks of that. What the call itself reads stays
+//   obtainable until then, as the schedule may be left before.
 // - Recomputation: only calls that have run and write nothing in place, from the versions
 //   that they read then. An output goes to scratch, or to a block if it has none.
 // - Residence: inputs are resident when an operator runs. Storages leave as the trace allows

@@ -7,17 +7,10 @@
 namespace tidemark {
 namespace {
 
-bool same_variant(const StepTrace::Variant& a, const StepTrace::Variant& b) {
-  return a.name == b.name && a.signature == b.signature && a.inputs == b.inputs &&
-         a.may_overwrite == b.may_overwrite && a.workspace == b.workspace;
-}
-
 bool same_op(const StepTrace::Op& a, const StepTrace::Op& b) {
   return a.kind == b.kind && a.name == b.name && a.signature == b.signature &&
          a.inputs == b.inputs && a.outputs == b.outputs && a.released == b.released &&
-         a.may_overwrite == b.may_overwrite && a.workspace == b.workspace &&
-         std::equal(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
-                    same_variant);
+         a.may_overwrite == b.may_overwrite && a.workspace == b.workspace;
 }
 
 bool same_storage(const StepTrace::Storage& a, const StepTrace::Storage& b) {
@@ -171,13 +164,6 @@ uint64_t signature_of(const StepTrace& trace) {
     hash.add(static_cast<uint64_t>(op.workspace.count()));
     add_inputs(op.inputs);
     for (const auto* list : {&op.outputs, &op.may_overwrite, &op.released}) add_list(*list);
-    for (const StepTrace::Variant& variant : op.variants) {
-      hash.add(variant.name);
-      hash.add(variant.signature);
-      hash.add(static_cast<uint64_t>(variant.workspace.count()));
-      add_inputs(variant.inputs);
-      add_list(variant.may_overwrite);
-    }
   }
   return hash.value();
 }

@@ -89,6 +89,7 @@ struct StepTrace {
     std::vector<uint32_t> released{};
     Bytes workspace{0};
     Nanos cost{0};
+    // Which ones a call has depends on the recipes that are kept: ignored by same_program().
     std::vector<Variant> variants{};
     // For people, "layer3.2.conv1: conv2d"; empty: the operator's name. Ignored by
     // same_program().

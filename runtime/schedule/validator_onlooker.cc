@@ -15,6 +15,9 @@ Onlooker::Onlooker(const Notes& notes)
     for (const StepTrace::Input& input : op.implementation(variant[k]).inputs) {
       ++known_[input.storage].uses_left;
     }
+    for (const StepTrace::Input& input : op.inputs) {
+      if (variant[k] != 0) ++known_[input.storage].own_uses_left;
+    }
     for (const uint32_t output : op.outputs) {
       known_[output].producer = k;
       ++known_[output].uses_left;

@@ -18,7 +18,10 @@ class Onlooker {
     uint32_t block = kNone;
     uint32_t producer = kNone;  // its operator, if made in this step
     uint32_t version = 0;       // times written so far in this code
-    uint32_t uses_left = 0;     // by operators that have not run yet
+    // By operators that have not run yet: as they will run, and what they would read by
+    // themselves where they run as variants.
+    uint32_t uses_left = 0;
+    uint32_t own_uses_left = 0;
     bool made = false;          // has been given its value
     bool copied = false;        // a valid copy exists
     bool let_go = false;        // the operator that drops it has run
@@ -37,7 +40,7 @@ class Onlooker {
   // Whether the program, or an operator still to run, needs the storage.
   bool wanted(uint32_t storage) const {
     const Known& it = known_[storage];
-    return it.made && (!it.let_go || it.uses_left > 0);
+    return it.made && (!it.let_go || it.uses_left > 0 || it.own_uses_left > 0);
   }
   static bool writes(const StepTrace::Op& op);
   // Whether the storage may be evicted: a call of this step made it and may run again. The

@@ -114,7 +114,8 @@ class Walk {
       return say(name + " is freed but is neither resident nor copied");
     if (n_.is_foreign(storage)) known.let_go = true;  // no operator tells when
     if (!known.let_go) say(name + " is freed before the program releases it");
-    if (known.uses_left > 0) say(name + " is freed before its last use");
+    if (known.uses_left > 0 || known.own_uses_left > 0)
+      say(name + " is freed before its last use");
     if (known.block != kNone) end_block(storage, now_ + 1);
     drop_copy(storage);
     loses_ = true;
@@ -157,7 +158,8 @@ class Walk {
     if (n_.is_apart(it.overwrites)) return say(name + " is kept apart");
     if (block == kNone) return;  // said already: it is not resident
     if (!known.let_go) say(name + " is overwritten before the program releases it");
-    if (known.uses_left > 0) say(name + " is overwritten before its last use");
+    if (known.uses_left > 0 || known.own_uses_left > 0)
+      say(name + " is overwritten before its last use");
     if (s_.blocks[block].end != now_) {
       say("the overwritten block " + std::to_string(block) + " does not end here");
     }
@@ -201,6 +203,9 @@ class Walk {
       ++known_[input.storage].version;
       drop_copy(input.storage);
       loses_ = true;
+    }
+    for (const StepTrace::Input& input : op.inputs) {
+      if (it.variant != 0) --known_[input.storage].own_uses_left;
     }
     for (const uint32_t output : op.outputs) {
       known_[output].made = true;

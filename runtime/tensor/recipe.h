@@ -44,7 +44,7 @@ class Recipe : public RefCounted {
   // event.
   virtual Event launch(Device& device, const Addresses& addresses, uint64_t tag) = 0;
   // Other implementations: calls that make the same outputs, to the same bits, from storages
-  // that the program may have dropped. A schedule may run one in place of this call. They are
+  // that the program may have dropped. A schedule may run one instead of this call. They are
   // made anew each time, from the recipes of the inputs as they are now.
   virtual std::vector<IntrusivePtr<Recipe>> variants() const { return {}; }
 

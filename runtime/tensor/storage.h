@@ -43,7 +43,8 @@ class StorageOwner {
 struct ManagedStorage : StorageState {
   uint32_t version = 0;         // in-place writes, as issued by the program
   uint32_t unwritten = 0;       // of `version`, those by deferred calls
-  IntrusivePtr<Recipe> recipe;  // recomputes it; null: cannot be recomputed
+  // Recomputes it, or computes it first, if its call is deferred. Null: cannot be recomputed.
+  IntrusivePtr<Recipe> recipe;
   Block block;                  // in the arena, if resident
   Event written;                // the work that last wrote it
   Fence touched;                // the last work of each stream that reads or writes the block

@@ -1,5 +1,5 @@
-// Schedules in which given calls run as variants, nothing is computed again, and all is kept
-// until its last use.
+// Schedules in which given calls run as variants, in place where they can, nothing is computed
+// again, and all is kept until its last use.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,18 +27,24 @@ using ChooseVariant = std::function<uint32_t(const StepTrace::Op& op)>;
 inline auto forced_variants(const ChooseVariant& choose, int64_t* chosen) {
   return [choose, chosen](const StepTrace& trace, const PlanLimits& limits,
                           const std::vector<Bytes>& foreign) -> std::optional<Schedule> {
-    const auto step = planner::remat::problem_from_step(trace, {.in_place = false});
+    const auto step = planner::remat::problem_from_step(trace);
     std::vector<planner::remat::PlannedRun> runs;
     for (planner::remat::NodeId i = 0; i < step.problem.size(); ++i) {
       const std::vector<uint32_t>& offered = step.variant_of[i];
       const bool is_rider = step.problem.nodes[i].rider_of != planner::remat::kNoNode;
       const uint32_t wanted = is_rider ? 0 : choose(trace.ops[step.op_of[i]]);
       const auto at = std::find(offered.begin(), offered.end(), wanted);
-      if (at == offered.end()) {
-        runs.push_back({i, 0});  // not offered: it reads what no schedule can keep
-      } else {
-        runs.push_back({i, static_cast<int32_t>(at - offered.begin())});
-      }
+      // Not offered: it reads what no schedule can keep.
+      runs.push_back({i, at == offered.end() ? 0 : static_cast<int32_t>(at - offered.begin())});
+    }
+    // In place, one after the other, unless a later variant reads what would be overwritten.
+    for (planner::remat::NodeId i = 0; i < step.problem.size(); ++i) {
+      const std::vector<uint32_t>& offered = step.variant_of[i];
+      int32_t& variant = runs[i].variant;
+      const auto next = static_cast<size_t>(variant) + 1;
+      if (next == offered.size() || offered[next] != offered[next - 1]) continue;
+      ++variant;
+      if (!decode_runs(step.problem, runs).fault.empty()) --variant;
     }
     auto made = schedule_from_runs(trace, step, schedule_runs(step.problem, runs).events,
                                    limits, foreign);

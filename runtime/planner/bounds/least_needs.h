@@ -1,4 +1,4 @@
-// What bounds count of calls that have variants.
+// Relaxes a trace for lower bounds: a call needs only what all of its variants need.
 //
 // Threads: functions without state.
 #pragma once
@@ -7,9 +7,9 @@
 
 namespace tidemark::planner {
 
-// The trace without variants, in which a call needs and costs no more than any of them: it
-// reads what all read, and takes the least workspace and the least time. Whatever no schedule
-// of this trace can do better, none of the other can, whichever variants it runs.
+// The trace without variants. A call that has some reads what all of them and it read, and takes
+// the least workspace and time of them. A lower bound for this trace holds for the original,
+// whichever variants run.
 StepTrace with_least_needs(StepTrace trace);
 
 }  // namespace tidemark::planner

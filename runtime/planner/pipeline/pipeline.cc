@@ -79,7 +79,7 @@ void TimeBounds::write_to(Schedule& schedule) const {
 std::optional<TimeBounds> bound_time(const Schedule& schedule, const StepTrace& trace,
                                      const PlanLimits& fastest, const std::atomic<bool>* stop) {
   const TimeBoundOptions options{.stop = stop};
-  // As a variant, a call may run before those whose results it would read by itself.
+  // A call that runs as a variant may precede the producers of its own inputs.
   const StepTrace least = with_least_needs(trace);
   const auto times = in_program_order(schedule)
                          ? time_bound(least, fastest, options)

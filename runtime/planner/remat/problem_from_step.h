@@ -15,7 +15,7 @@
 //   before the step, or uploaded, and dropped by the program before the call.
 // - A call that may overwrite an input, which the program drops after it, has a variant that
 //   does, as its first run; so has each of its variants. Without StepProblemOptions::in_place
-//   they have not.
+//   neither is offered.
 //
 // Threads: functions without state.
 #pragma once
@@ -36,8 +36,8 @@ struct StepProblem {
   std::vector<std::vector<uint32_t>> value{};  // by node: the storages of its value
 };
 
-// Parts of the model, each of which can be left out to see what it is worth. Only the first
-// three may be off where the solution becomes a schedule (step_schedule.h).
+// Parts of the model, each of which can be left out to see what it is worth. Only `in_place`,
+// `variants` and `riders` may be off where the solution becomes a schedule (step_schedule.h).
 struct StepProblemOptions {
   bool in_place = true;
   bool variants = true;   // off: calls run as the program issues them

@@ -128,7 +128,7 @@ bool EvictionFacts::may_evict(uint32_t storage, size_t at) const {
     const uint32_t s = pending.back();
     pending.pop_back();
     if (producer_[s] == kNone) continue;  // stays for recipes (kept_sources.h)
-    // By a variant, a call may run before those whose results it would read by itself.
+    // A call that runs as a variant may precede the producers of its own inputs.
     if (s != storage && producer_[s] >= first_runs_before_[at]) return false;
     if (!can_be_made_before(s, end)) {
       if (s == storage || end_of(s) < end) return false;

@@ -62,9 +62,10 @@ class Decoder {
  private:
   struct State {
     bool resident = false;
-    bool let_go = false;                // the operator after which the program drops it has run
-    bool waits = false;                 // freed in the problem, but the program holds it still
-    uint32_t first_uses = 0, uses = 0;  // to come, by first runs and by all
+    bool let_go = false;  // the operator after which the program drops it has run
+    bool waits = false;   // freed in the problem, but the program holds it still
+    // To come, by all runs; and by first runs, with what the call of a variant would read.
+    uint32_t uses = 0, first_uses = 0;
     // Whether the program, or a call that it has issued, holds it.
     bool is_held() const { return !let_go || first_uses > 0; }
     bool is_needed() const { return is_held() || uses > 0; }
@@ -88,6 +89,9 @@ class Decoder {
         ++storages_[input.storage].uses;
         if (item.kind == StepRuns::Kind::kFirst) ++storages_[input.storage].first_uses;
       }
+      if (item.variant == 0) continue;
+      for (const StepTrace::Input& input : step_.ops[item.op].inputs)
+        ++storages_[input.storage].first_uses;
     }
   }
 
@@ -123,6 +127,9 @@ class Decoder {
     const StepTrace::Implementation run = run_of(item);
     writer_.choose(item.variant);
     count_uses(run, true);
+    if (item.variant != 0) {
+      for (const StepTrace::Input& input : op.inputs) --storages_[input.storage].first_uses;
+    }
     const uint32_t overwritten = overwritten_by(item);
     if (overwritten != kScratch) {
       writer_.overwrite(overwritten);
@@ -141,6 +148,7 @@ class Decoder {
     if (item.overwrites != overwritten) drop(item.overwrites);
     for (const uint32_t s : op.released) settle(s);
     settle_inputs(run);
+    if (item.variant != 0) settle_inputs(op.implementation(0));
   }
 
   // The input whose space the first output takes; kScratch: none.
@@ -209,7 +217,7 @@ class Decoder {
     State& state = storages_[s];
     if (!state.resident || !state.let_go) return;
     const bool is_source = owner_[s] == kNoNode;
-    if ((state.waits || is_source) && state.uses == 0) {
+    if ((state.waits || is_source) && !state.is_needed()) {
       free(s);
     } else {
       writer_.pin(writer_.block_of(s));
@@ -219,7 +227,7 @@ class Decoder {
     for (const StepTrace::Input& input : run.inputs) {
       const State& state = storages_[input.storage];
       const bool is_source = owner_[input.storage] == kNoNode;
-      if (state.resident && state.let_go && state.uses == 0 && (state.waits || is_source)) {
+      if (state.resident && !state.is_needed() && (state.waits || is_source)) {
         free(input.storage);
       }
     }

@@ -30,6 +30,9 @@ TEST(Fingerprint, OfEqualDataIsEqualAndDependsOnEachNumber) {
   const std::vector<std::function<void(Given&)>> changes{
       [](Given& g) { g.trace.ops[0].cost += Nanos(1); },
       [](Given& g) { g.trace.ops[1].workspace += Bytes(1); },
+      [](Given& g) { g.trace.ops[1].variants = {{.name = "other"}}; },
+      [](Given& g) { g.trace.ops[1].variants = {{.name = "other", .signature = 1}}; },
+      [](Given& g) { g.trace.ops[1].variants = {{.name = "other", .cost = Nanos(1)}}; },
       [](Given& g) { g.trace.storages[0].size += Bytes(1); },
       [](Given& g) { g.limits.space += Bytes(1); },
       [](Given& g) { g.limits.tier_space += Bytes(1); },

@@ -217,20 +217,6 @@ TEST(Simulate, WhatRunsInPlaceTakesNoSpace) {
 }
 
 // Storages that are away at the end have their copies out by then. No operator passes a read.
-// A variant's inputs and cost count, not the call's.
-TEST(Simulate, VariantsTakeTheirOwnTime) {
-  TraceBuilder b;
-  const uint32_t x = b.call({}, 100), y = b.call({x}, 100);
-  b.call({y}, 100);
-  StepTrace t = b.trace();
-  t.ops[2].variants = {{.name = "from_x", .inputs = {{x}}, .cost = Nanos(170)}};
-  ScheduleBuilder by(t, false), own(t, false);
-  by.run(0).run(1).evict(y).run_variant(2, 1);
-  own.run(0).run(1).run(2);
-  EXPECT_EQ(simulate(t, evict_within(9), own.build()).time, Nanos(300));
-  EXPECT_EQ(simulate(t, evict_within(9), by.build()).time, Nanos(370));
-}
-
 TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
   TraceBuilder b;
   const uint32_t w = b.outside(4, true);
@@ -255,6 +241,20 @@ TEST(Simulate, EndsOnceWhatIsAwayIsOut) {
   read.initial(w).run(0).run(1).offload(w).copy_in(w, at(4)).run(2);
   EXPECT_EQ(price(t, copy_within(8, 50), read.build()).time, Nanos(100 + 200 + 200 + 100))
       << "out only after the read";
+}
+
+// A variant's inputs and cost count, not the call's.
+TEST(Simulate, VariantsTakeTheirOwnTime) {
+  TraceBuilder b;
+  const uint32_t x = b.call({}, 100), y = b.call({x}, 100);
+  b.call({y}, 100);
+  StepTrace t = b.trace();
+  t.ops[2].variants = {{.name = "from_x", .inputs = {{x}}, .cost = Nanos(170)}};
+  ScheduleBuilder by(t, false), own(t, false);
+  by.run(0).run(1).evict(y).run_variant(2, 1);
+  own.run(0).run(1).run(2);
+  EXPECT_EQ(simulate(t, evict_within(9), own.build()).time, Nanos(300));
+  EXPECT_EQ(simulate(t, evict_within(9), by.build()).time, Nanos(370));
 }
 
 // Compares with an array that has a time for each byte.
