@@ -768,6 +768,59 @@ class RoamReport(unittest.TestCase):
         self.assertIn("| AlexNet, 1 | 0.00 / 0.00 | 0.00 / 0.00 (0.00) | 0.00 / 0.00 | not run |", text)
 
 
+class DtrLogs(unittest.TestCase):
+    """tide beside dtr on recorded programs."""
+
+    def setUp(self):
+        self.module = load(BENCH / "dtr_logs.py")
+        self.args = types.SimpleNamespace(policies=["tide", "dtr"], ratios=[90, 80, 70, 60],
+                                          deadline=300, patience=30)
+
+    @staticmethod
+    def row(name, percent, policy, longer=0.0, **more):
+        return {"log": name, "percent": percent, "policy": policy, "longer": longer, "more_compute": longer,
+                "schedule": policy, "planned": policy == "tide", "calls": 9, "seconds": 1, "deadline_s": 30,
+                "processor": "p", "commit": "c", **more}
+
+    def measured(self, rows, results):
+        """The cells that are run, in order; `results`: what fails."""
+        cells = []
+
+        def measure(_, name, ratio, policy):
+            cells.append((ratio, policy))
+            why = results.get((ratio, policy))
+            return self.row(name, ratio, policy, **({"failed": why} if why else {}))
+        self.module.measure = measure
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.module.measure_log(self.args, "unet", rows, lambda: None)
+        return cells
+
+    def test_a_policy_that_fails_is_given_up_until_none_is_left(self):
+        failures = {(80, "dtr"): "out of memory", (70, "tide"): "infeasible"}
+        self.assertEqual(self.measured({}, failures), [(90, "tide"), (90, "dtr"), (80, "tide"), (80, "dtr"), (70, "tide")])
+
+    def test_what_is_known_is_not_run_again(self):
+        rows = {("unet", 90, "tide"): self.row("unet", 90, "tide"),
+                ("unet", 90, "dtr"): self.row("unet", 90, "dtr", failed="deadline", deadline_s=10)}
+        cells = self.measured(rows, {(80, "tide"): "infeasible", (80, "dtr"): "out of memory"})
+        self.assertEqual(cells, [(90, "dtr"), (80, "tide"), (80, "dtr")], "dtr now has more time")
+
+    def test_tables(self):
+        rows = [self.row("unet", 90, "tide", 0.02), self.row("unet", 90, "dtr", 0.01),
+                self.row("unet", 80, "tide", 0.02, more_compute=0.02, schedule="tide over dtr", planned=False),
+                self.row("unet", 80, "dtr", 0.03, more_compute=0.01), self.row("unet", 70, "tide", 0.5, schedule="lru"),
+                self.row("unet", 70, "dtr", failed="deadline", deadline_s=30), self.row("lstm", 90, "dtr", 0.01)]
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.module.print_tables({(r["log"], r["percent"], r["policy"]): r for r in rows})
+        text = out.getvalue()
+        self.assertIn("| unet | 9 | 2.0 % (1.0 %) | 2.0 % (3.0 %) | 50.0 % (> 30 s) |", text)
+        self.assertIn("| lstm | 9 | not run (1.0 %) |  |  |", text)
+        self.assertIn("ahead of tide in 1 of 4 budgets\n  unet in 90 %: dtr 1.0 %, tide (tide) 2.0 %", text)
+        self.assertIn("went by another policy (lru) in 1", text)
+        self.assertIn("went by the live step of the policy beneath in 1", text)
+        self.assertIn("no longer, in 1: unet in 80 %", text)
+
+
 class MxnetReport(unittest.TestCase):
     """The words follow from the figures, and the report from its results."""
 
