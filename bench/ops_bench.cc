@@ -200,6 +200,38 @@ void add_algorithms(int64_t n, int64_t extent, int64_t channels) {
   add_each(kConv2dGradWeight, {x, x}, Conv2dGradWeightAttrs{conv, 3, 3, 0});
 }
 
+// Would a weight's gradient that normalises its input tile by tile pay? For the convolutions of
+// ResNet-50 that read a batch norm's output, at batch 16: the gradient of the whole batch, of
+// parts of it, whose sum another kernel would have to be, and the normalisation.
+void add_weight_gradients() {
+  struct Layer {
+    int64_t extent, channels, filters, kernel, stride;
+  };
+  constexpr Layer kLayers[] = {
+      {56, 64, 64, 3, 1},   {56, 64, 256, 1, 1},   {56, 256, 64, 1, 1},   {56, 256, 128, 1, 1},
+      {56, 128, 128, 3, 2}, {28, 128, 512, 1, 1},  {28, 512, 128, 1, 1},  {28, 128, 128, 3, 1},
+      {28, 512, 256, 1, 1}, {28, 256, 256, 3, 2},  {14, 256, 1024, 1, 1}, {14, 1024, 256, 1, 1},
+      {14, 256, 256, 3, 1}, {14, 1024, 512, 1, 1}, {14, 512, 512, 3, 2},  {7, 512, 2048, 1, 1},
+      {7, 2048, 512, 1, 1}, {7, 512, 512, 3, 1}};
+  constexpr int64_t kBatch = 16;
+  for (const auto& [extent, channels, filters, kernel, stride] : kLayers) {
+    const std::string layer = std::to_string(extent) + "x" + std::to_string(channels) + "x" +
+                              std::to_string(filters) + "/" + std::to_string(kernel) + "s" +
+                              std::to_string(stride);
+    const int64_t out = (extent + stride - 1) / stride, padding = kernel / 2;
+    const Conv2dGradWeightAttrs attrs{
+        {{stride, stride}, {padding, padding}}, {kernel, kernel}, 0};
+    for (const int64_t n : {kBatch, kBatch / 2, kBatch / 4}) {
+      add("weight_grad/" + layer + "/images:" + std::to_string(n), kConv2dGradWeight,
+          {{n, extent, extent, channels}, {n, out, out, filters}}, attrs);
+    }
+    const Shape row{channels};
+    add("weight_grad/" + layer + "/normalise", kBatchNorm,
+        {{kBatch, extent, extent, channels}, row, row, row, row},
+        BatchNormAttrs{.activation = 1});
+  }
+}
+
 void add_norm(int64_t n, int64_t extent, int64_t channels) {
   const Shape x{n, extent, extent, channels}, c{channels};
   const std::string layer =
@@ -344,6 +376,7 @@ void add_all() {
     add_convolution(n, extent, width, 4 * width, 1, 1);
   }
   add_algorithms(n, 56, 64);
+  add_weight_gradients();
   add_norm(n, 112, 64);
   for (int64_t stage = 0; stage < 4; ++stage) {
     add_norm(n, 56 >> stage, int64_t{64} << stage);
