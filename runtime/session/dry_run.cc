@@ -391,10 +391,12 @@ MinimumBudget find_minimum_budget(const SessionOptions& real, const Program& pro
     DryRunWork rest(work.left());
     if (lacks_wanted() && *real.budget > unproven) {
       tried = found.policy;
-      if (!proves(*real.budget, rest.left() / 2, rest)) unproven = *real.budget;
+      proven = proves(*real.budget, rest.left() / 2, rest);
+      if (!proven) unproven = *real.budget;
     }
     for_wanted = lacks_wanted() ? rest.left() / 3 : 0;
-    lower(unproven, found, need, for_wanted, rest, proves);
+    // Less than what is wanted would be of no use: feasible_schedule() may fall back to it.
+    if (!proven) lower(unproven, found, need, for_wanted, rest, proves);
     work.add(rest);
   }
   if (lacks_wanted()) {
