@@ -29,17 +29,17 @@ Sections make_sections(const std::vector<Buffer>& buffers) {
 }
 
 std::vector<std::vector<int>> Sections::neighbours() const {
-  std::vector<std::vector<int>> result(first.size());
+  std::vector<std::vector<int>> result(first.size()), begun(members.size());  // by section
+  for (size_t j = 0; j < first.size(); ++j) {
+    if (first[j] < last[j]) begun[first[j]].push_back(static_cast<int>(j));
+  }
   for (size_t i = 0; i < first.size(); ++i) {
     std::vector<int>& mine = result[i];
     for (const int j : members[first[i]]) {
       if (j != static_cast<int>(i)) mine.push_back(j);
     }
-    for (int s = first[i] + 1; s < last[i]; ++s) {
-      for (const int j : members[s]) {
-        if (first[j] == s) mine.push_back(j);
-      }
-    }
+    for (int s = first[i] + 1; s < last[i]; ++s)
+      mine.insert(mine.end(), begun[s].begin(), begun[s].end());
   }
   return result;
 }
