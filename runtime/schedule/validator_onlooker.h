@@ -22,10 +22,10 @@ class Onlooker {
     // themselves where they run as variants.
     uint32_t uses_left = 0;
     uint32_t own_uses_left = 0;
-    bool made = false;          // has been given its value
-    bool copied = false;        // a valid copy exists
-    bool let_go = false;        // the operator that drops it has run
-    bool lost = false;          // already reported
+    bool made = false;    // has been given its value
+    bool copied = false;  // a valid copy exists
+    bool let_go = false;  // the operator that drops it has run
+    bool lost = false;    // already reported
   };
 
   explicit Onlooker(const Notes& notes);

@@ -41,14 +41,14 @@ class StorageOwner {
 
 // The residency manager's data about a storage.
 struct ManagedStorage : StorageState {
-  uint32_t version = 0;         // in-place writes, as issued by the program
-  uint32_t unwritten = 0;       // of `version`, those by deferred calls
+  uint32_t version = 0;    // in-place writes, as issued by the program
+  uint32_t unwritten = 0;  // of `version`, those by deferred calls
   // Recomputes it, or computes it first, if its call is deferred. Null: cannot be recomputed.
   IntrusivePtr<Recipe> recipe;
-  Block block;                  // in the arena, if resident
-  Event written;                // the work that last wrote it
-  Fence touched;                // the last work of each stream that reads or writes the block
-  Tier* tier = nullptr;         // holds the copy; null: no copy
+  Block block;           // in the arena, if resident
+  Event written;         // the work that last wrote it
+  Fence touched;         // the last work of each stream that reads or writes the block
+  Tier* tier = nullptr;  // holds the copy; null: no copy
   Pieces tier_pieces;
   Fence tier_fence;            // the last work that reads or writes the copy
   bool prefetched = false;     // prefetched and not used yet

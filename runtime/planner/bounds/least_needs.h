@@ -7,9 +7,9 @@
 
 namespace tidemark::planner {
 
-// The trace without variants. A call that has some reads what all of them and it read, and takes
-// the least workspace and time of them. A lower bound for this trace holds for the original,
-// whichever variants run.
+// The trace without variants. A call that has some reads what all of them and it read, and
+// takes the least workspace and time of them. A lower bound for this trace holds for the
+// original, whichever variants run.
 StepTrace with_least_needs(StepTrace trace);
 
 }  // namespace tidemark::planner

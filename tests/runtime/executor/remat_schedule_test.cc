@@ -224,7 +224,8 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
 }
 
 // Each call of the program runs as one of its variants, if it has any, or as itself, drawn at
-// random, in place where it can; nothing is computed again. The variants read what the program has dropped by then.
+// random, in place where it can; nothing is computed again. The variants read what the program
+// has dropped by then.
 TEST(RematSchedules, VariantsGiveTheSameBits) {
   constexpr int kSteps = 6, kAlike = 25;
   int64_t variants = 0, planned = 0;
