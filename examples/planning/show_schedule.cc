@@ -81,11 +81,12 @@ void print_kinds(const Schedule& s) {
       "runs",       "uploads",  "reads",     "frees",           "evicts",
       "copies out", "offloads", "copies in", "drops of copies", "moves"};
   std::array<size_t, kWords.size()> counts{};
-  size_t again = 0, in_place = 0;
+  size_t again = 0, in_place = 0, variants = 0;
   for (const auto& it : s.code) {
     ++counts[static_cast<size_t>(it.what)];
     again += it.again ? 1 : 0;
     in_place += it.in_place() ? 1 : 0;
+    variants += it.variant != 0 ? 1 : 0;
   }
   std::string line;
   for (size_t k = 0; k < counts.size(); ++k) {
@@ -93,6 +94,7 @@ void print_kinds(const Schedule& s) {
     line += fmt::format("{}{} {}", line.empty() ? "" : ", ", counts[k], kWords[k]);
     if (k == 0 && again > 0) line += fmt::format(" ({} of them again)", again);
     if (k == 0 && in_place > 0) line += fmt::format(" ({} in place)", in_place);
+    if (k == 0 && variants > 0) line += fmt::format(" ({} as variants)", variants);
   }
   print_out("instructions  {}: {}\n", s.code.size(), line);
 }
