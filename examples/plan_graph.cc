@@ -669,8 +669,7 @@ int run(int argc, char** argv) {
          "--same-bit-variants", flags.variants,
          "Add the operators' variants: backward operators that read other values to the same "
          "bits, as MONeT selects them (the gradient of ReLU from its input or output instead "
-         "of "
-         "signs, those of ReLU6 and max pooling from their inputs)")
+         "of signs, those of ReLU6 and max pooling from their inputs)")
       ->needs(write_remat);
   app.add_flag("--no-workspace", flags.no_workspace,
                "Count no operator's workspace, as Checkmate does")

@@ -3,6 +3,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "examples/common/bundled.h"
@@ -220,7 +222,8 @@ void write_rematerialization_problem(const StepTrace& trace, const WriteRematReq
   Problem problem = step.problem;
   int64_t offered = 0;
   for (const std::vector<uint32_t>& variants : step.variant_of) {
-    offered += variants.back();  // of those in place, none is another implementation
+    // In place or not, a variant is one implementation; the first is the call itself.
+    offered += std::ssize(std::set(variants.begin(), variants.end())) - 1;
   }
   problem.name = request.name;
   check_problem(problem);

@@ -170,6 +170,12 @@ INSTANTIATE_TEST_SUITE_P(Methods, RematSchedule, ::testing::ValuesIn(method_name
                            return name;
                          });
 
+// A policy under which a random program runs until its steps are planned.
+SessionOptions random_program_options() {
+  return {
+      .threads = 1, .budget = Bytes(4 << 20), .policy = "delta", .residency = {.poison = true}};
+}
+
 // Programs of random calls, with writes in place and values that live over steps, in budgets
 // down to the least that the problem allows, and without a byte to spare.
 TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
@@ -190,11 +196,7 @@ TEST(RematSchedules, RandomProgramsGiveTheSameBits) {
     const auto expected = unmanaged_random_program(at.seed, kSteps, at.calls, true);
     SCOPED_TRACE("seed " + std::to_string(at.seed) + ", " + std::to_string(at.calls) +
                  " calls, at " + std::to_string(at.share));
-    Session session({.threads = 1,
-                     .budget = Bytes(4 << 20),
-                     .policy = "delta",
-                     .residency = {.poison = true}},
-                    make_cpu_device({.threads = 1}));
+    Session session(random_program_options(), make_cpu_device({.threads = 1}));
     std::vector<std::string> said;
     PlanOptions options = quiet(&said);
     options.producer = [&](const StepTrace& trace, const PlanLimits& limits,
@@ -232,11 +234,7 @@ TEST(RematSchedules, VariantsGiveTheSameBits) {
   for (uint32_t seed = 1; seed <= (kSanitized ? 5 : 60); ++seed) {
     SCOPED_TRACE(seed);
     const auto expected = unmanaged_random_program(seed, kSteps, kAlike, true);
-    Session session({.threads = 1,
-                     .budget = Bytes(4 << 20),
-                     .policy = "delta",
-                     .residency = {.poison = true}},
-                    make_cpu_device({.threads = 1}));
+    Session session(random_program_options(), make_cpu_device({.threads = 1}));
     std::vector<std::string> said;
     PlanOptions options = quiet(&said);
     const auto random = std::make_shared<std::mt19937>(seed);
