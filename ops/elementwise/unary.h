@@ -17,8 +17,8 @@ Tensor log(const Tensor& x);              // natural; dx = g / x
 Tensor sqrt(const Tensor& x);             // dx = g / 2y
 Tensor tanh(const Tensor& x);             // dx = g (1 - y^2)
 Tensor sigmoid(const Tensor& x);          // 1 / (1 + e^-x); dx = g y (1 - y)
-Tensor relu6(
-    const Tensor& x);  // min(max(x, 0), 6); dx = g where 0 < y < 6; keeps y (a variant: x)
+// min(max(x, 0), 6); dx = g where 0 < y < 6; keeps y. A variant of the gradient reads x.
+Tensor relu6(const Tensor& x);
 // x / (1 + e^-x); dx = g (s + x s (1 - s)), s = 1 / (1 + e^-x); keeps x. Elfwing et al. 2018
 // (arXiv:1702.03118), also known as swish.
 Tensor silu(const Tensor& x);

@@ -22,10 +22,7 @@ std::vector<Tensor> dispatch(const OpDef& op, std::span<const Tensor> inputs,
     session.check_own(input, op.name);
     body->inputs.push_back(input.meta());
   }
-  const Prepared& prepared = look_up(
-      session, op, {body->inputs, {}, body->attrs, session.threads(), session.options().tf32});
-  body->outputs = prepared.outputs;
-  body->kernel = prepared.kernel;
+  const Prepared& prepared = OpCall::prepare(session, *body);
 
   auto call = make_intrusive<OpCall>(std::move(body));
   for (const Tensor& input : inputs) {

@@ -39,6 +39,15 @@ struct Launch {
 
 }  // namespace
 
+const Prepared& OpCall::prepare(Session& session, Body& body) {
+  const Prepared& prepared =
+      look_up(session, *body.op,
+              {body.inputs, {}, body.attrs, session.threads(), session.options().tf32});
+  body.outputs = prepared.outputs;
+  body.kernel = prepared.kernel;
+  return prepared;
+}
+
 void OpCall::add_input(Storage& storage, uint32_t version) {
   const bool written = body_->op->writes(slots_.size());
   const auto known = std::find_if(inputs.begin(), inputs.end(), [&](const Input& input) {
@@ -97,11 +106,7 @@ std::vector<IntrusivePtr<Recipe>> OpCall::variants() const {
     body->attrs = other.attrs;
     body->scalars = body_->scalars;
     for (const Operand& input : other.inputs) body->inputs.push_back(input.meta);
-    const Prepared& prepared =
-        look_up(session, other.op,
-                {body->inputs, {}, body->attrs, session.threads(), session.options().tf32});
-    body->outputs = prepared.outputs;
-    body->kernel = prepared.kernel;
+    const Prepared& prepared = prepare(session, *body);
     auto call = make_intrusive<OpCall>(std::move(body));
     for (const Operand& input : other.inputs) call->add_input(*input.storage, input.version);
     call->complete(session, prepared);

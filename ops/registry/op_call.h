@@ -42,6 +42,9 @@ class OpCall final : public Recipe {
     std::shared_ptr<const PreparedKernel> kernel;  // null on devices without data
   };
 
+  // Fills in the body's outputs and kernel. The result is valid until the next call.
+  static const Prepared& prepare(Session& session, Body& body);
+
   explicit OpCall(std::shared_ptr<const Body> body) : body_(std::move(body)) {}
 
   // The storage of the body's next input.
